@@ -1,0 +1,86 @@
+"""Candidates and plans: what the matcher offers and what the cover chooses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fusion_engine.graph import Alias, CallAttr
+
+
+@dataclass(frozen=True, slots=True)
+class ValueRef:
+    """An operand that is a tensor of the view, by name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constant:
+    """An operand computed at compile time (`let`, `stored`, `multiplier`...), in logical ONNX order."""
+
+    data: np.ndarray
+
+
+Operand = ValueRef | Constant
+
+
+@dataclass(frozen=True, slots=True)
+class Temporary:
+    """A named value between the calls of an `emit` sequence."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EmittedCall:
+    """One kernel call of a candidate, operands in terms of view values. `alias` is set for kernels that only re-see bytes."""
+
+    kernel: str
+    operands: tuple[tuple[str, Operand], ...]
+    results: tuple[tuple[str, str], ...]
+    attrs: tuple[tuple[str, CallAttr], ...]
+    alias: Alias | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """One way to make `produces` from `consumes`: a rule's variant bound at a place, with one of its `emit` entries.
+
+    `nodes` are the view nodes inside. `cost` is cycles on the target plus bytes of the results.
+    """
+
+    rule: str
+    variant: str
+    emit: int
+    calls: tuple[EmittedCall, ...]
+    nodes: frozenset[int]
+    consumes: tuple[str, ...]
+    produces: tuple[str, ...]
+    evidence: str
+    cost: float
+    temporaries: tuple[Temporary, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Decline:
+    """Why a rule's variant did not fire at a node: the best attempt's sentence, the guilty nodes, how far it came (0..1)."""
+
+    rule: str
+    variant: str
+    root: int
+    reason: str
+    nodes: tuple[int, ...]
+    depth: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """The chosen candidates in topological order; `gap` is how far the total cost may be from the least (0.0 = proven)."""
+
+    chosen: tuple[Candidate, ...]
+    cost: float
+    gap: float

@@ -1,0 +1,159 @@
+"""The schedule: what runs when, from where, in which tiles. The value between the tiler and the emitter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fusion_engine.expr import Expr
+
+
+@dataclass(frozen=True, slots=True)
+class BoundOperand:
+    """An operand of one call under one implementation, its dims already in L1 storage order (outermost first).
+
+    `index[d]` gives the coordinate along dim d from the axes (numbers substituted); None is the whole extent.
+    The far element at coordinates c lies `far_offset + sum(c * far_strides)` elements into `root`.
+    For constants `root` is the packed constant, dense in these dims. `strides_of[axis]` maps an any-rank axis to its dim, or None.
+    """
+
+    name: str
+    buffer: str
+    root: str
+    role: str  # "in", "const", "out"
+    dtype: str
+    itemsize: int
+    dims: tuple[str, ...]
+    index: tuple[Expr | None, ...]
+    extent: tuple[int, ...]
+    far_offset: int
+    far_strides: tuple[int, ...]
+    outside: str = "never"  # border | skip | never
+    gather: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """One split axis: `for (axis = 0; axis < extent; axis += tile)`."""
+
+    axis: str
+    extent: int
+    tile: int
+
+    @property
+    def trips(self) -> int:
+        return -(-self.extent // self.tile)
+
+
+@dataclass(frozen=True, slots=True)
+class OperandPlan:
+    """How one operand's tiles travel.
+
+    `depth` is the number of loops around its copy: 0 = once before all loops, d = in the body of loops[d-1]. Inputs are copied when entering
+    the body, outputs when leaving it. `l1` holds one L1 byte offset, or two when double-buffered. `level` is the home of the far side:
+    "l2" at byte offset `far`, or "l3", where every tile passes through `stage` (an L2 byte offset). `bytes` and `transfers` count per hop,
+    over the whole call, key "l2_l1" / "l3_l2".
+    """
+
+    operand: BoundOperand
+    depth: int
+    l1: tuple[int, ...]
+    tile_bytes: int
+    level: str
+    far: int
+    stage: int | None
+    bytes: Mapping[str, int]
+    transfers: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class CallPlan:
+    """One kernel call, tiled. `axes` gives every axis' full extent; an axis without loop is whole in each tile."""
+
+    call: str
+    kernel: str
+    implementation: str
+    axes: Mapping[str, int]
+    loops: tuple[Loop, ...]
+    operands: tuple[OperandPlan, ...]
+    attrs: Mapping[str, object]
+    scratch: Mapping[str, tuple[int, int]]  # name -> (L1 offset, bytes per core)
+    accumulator: tuple[int, int] | None  # (L1 offset, bytes)
+    tiles: int
+    l1_bytes: int
+    compute_cycles: int
+    total_cycles: int  # compute and exposed data movement
+    bound_bytes: Mapping[str, int]  # elements read and written once, per hop
+    alternatives: int  # how many (implementation, tile, order, buffering) choices were compared
+    notes: tuple[str, ...] = ()  # e.g. why a better implementation was not taken, what binds
+
+
+@dataclass(frozen=True, slots=True)
+class PackedConstant:
+    """A constant in the storage order its call wants. `order` holds dims such as "k", "k/4", "k%4"."""
+
+    name: str  # the root name that operands refer to
+    buffer: str
+    order: tuple[str, ...]
+    dims: tuple[str, ...]  # dim names of the logical shape
+    bytes: int
+    cold: int  # byte offset in the L3 image
+    l2: int | None  # byte offset while in L2, None where it is streamed tile by tile
+
+
+@dataclass(frozen=True, slots=True)
+class Residency:
+    """A root buffer in L2 over calls first..last (inclusive), at a byte offset."""
+
+    root: str
+    offset: int
+    bytes: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """A whole buffer between L3 and L2: started before call `start` (-1 = when opening), complete before call `wait`."""
+
+    root: str
+    direction: str  # "in" (L3 to L2) | "out"
+    l2: int
+    l3: int
+    bytes: int
+    start: int
+    wait: int
+    commands: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Lower bounds beside the schedule's figures (ARCHITECTURE.md, "Lower bounds")."""
+
+    bytes_per_call: int  # every element actually read and written once per call, L2<->L1
+    fused_bytes: int  # weights + inputs + outputs of the network
+    live_bytes: int  # greatest sum of live activations at any call
+    compute_cycles: int
+    bandwidth_cycles: Mapping[str, int]  # bytes / bandwidth per hop
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A complete plan for one network on one target. Offsets and sizes in bytes."""
+
+    network: str
+    target: str
+    budgets: Mapping[str, int]  # level -> bytes for plan data
+    calls: tuple[CallPlan, ...]
+    constants: tuple[PackedConstant, ...]
+    residencies: tuple[Residency, ...]
+    l3_homes: Mapping[str, int]  # roots homed in L3 -> byte offset
+    transfers: tuple[Transfer, ...]
+    peaks: Mapping[str, int]
+    bytes: Mapping[str, int]  # per hop, total
+    transfer_count: Mapping[str, int]
+    compute_cycles: int
+    total_cycles: int
+    bounds: Bounds
+    alignment: int = 16
+    notes: tuple[str, ...] = field(default=())
