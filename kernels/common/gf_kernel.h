@@ -1,0 +1,56 @@
+/* What every kernel may use: integer helpers that match the descriptor language, the core's share of a loop, vector types, fixed point.
+   Plain C99 with GNU vector types, which gcc and clang lower to scalar code where the target has no vector unit. */
+#ifndef GF_KERNEL_H
+#define GF_KERNEL_H
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "gf_fixed.h"
+
+#define GF_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define GF_MAX(a, b) ((a) > (b) ? (a) : (b))
+#define GF_CLAMP(v, lo, hi) GF_MIN(GF_MAX(v, lo), hi)
+
+/* Rounds towards minus infinity, as Python's //; b > 0. */
+static inline int32_t gf_floordiv(int32_t a, int32_t b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
+/* In [0, b); b > 0. */
+static inline int32_t gf_mod(int32_t a, int32_t b) { return a - gf_floordiv(a, b) * b; }
+/* Rounds towards plus infinity; b > 0. */
+static inline int32_t gf_ceildiv(int32_t a, int32_t b) { return -gf_floordiv(-a, b); }
+/* The least multiple of b that is not below a. */
+static inline int32_t gf_align(int32_t a, int32_t b) { return gf_ceildiv(a, b) * b; }
+
+/* The port's: this core's number within the team, and the team's size. */
+int gf_core_id(void);
+int gf_core_count(void);
+
+/* A half-open range [begin, end). */
+typedef struct {
+  int32_t begin, end;
+} gf_range;
+
+/* This core's part of 0..n, in whole steps: no core gets more than ceil(ceil(n / step) / cores) of them; the last step may be ragged. */
+static inline gf_range gf_share_step(int32_t n, int32_t step) {
+  int32_t chunk = gf_ceildiv(gf_ceildiv(n, step), gf_core_count()) * step;
+  gf_range mine = {GF_MIN(chunk * gf_core_id(), n), GF_MIN(chunk * (gf_core_id() + 1), n)};
+  return mine;
+}
+
+/* This core's part of 0..n. */
+static inline gf_range gf_share(int32_t n) { return gf_share_step(n, 1); }
+
+/* Vectors of 16 lanes (and the int16 pairs that feed them). The _u forms may sit at any address and alias anything: load and store through them,
+   `v = *(const gf_f32x16_u *)p`. Vectors are never passed to or returned from functions: their calling convention depends on the target's options. */
+typedef float gf_f32x16 __attribute__((vector_size(64)));
+typedef int32_t gf_i32x16 __attribute__((vector_size(64)));
+typedef int16_t gf_i16x16 __attribute__((vector_size(32)));
+typedef int16_t gf_i16x32 __attribute__((vector_size(64)));
+typedef int8_t gf_i8x16 __attribute__((vector_size(16)));
+typedef int8_t gf_i8x32 __attribute__((vector_size(32)));
+typedef float gf_f32x16_u __attribute__((vector_size(64), aligned(1), may_alias));
+typedef int32_t gf_i32x16_u __attribute__((vector_size(64), aligned(1), may_alias));
+typedef int16_t gf_i16x16_u __attribute__((vector_size(32), aligned(1), may_alias));
+typedef int8_t gf_i8x16_u __attribute__((vector_size(16), aligned(1), may_alias));
+typedef int8_t gf_i8x32_u __attribute__((vector_size(32), aligned(1), may_alias));
+
+#endif
