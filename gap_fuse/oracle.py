@@ -1,0 +1,33 @@
+"""onnxruntime as the oracle: optimisation off, outputs by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnx
+
+from fusion_engine.diagnostics import Diagnostic, GapFuseError
+from gap_fuse.arrays import Samples
+
+
+def session(model: onnx.ModelProto, optimised: bool = False) -> object:
+    """An onnxruntime session on one thread. Raises GapFuseError with onnxruntime's own sentence where it rejects the model."""
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    level = ort.GraphOptimizationLevel
+    options.graph_optimization_level = level.ORT_ENABLE_ALL if optimised else level.ORT_DISABLE_ALL
+    try:
+        return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    except Exception as e:  # onnxruntime raises a family of its own without a common public base
+        raise GapFuseError(Diagnostic(f"onnxruntime does not run this model: {str(e).splitlines()[0]}")) from e
+
+
+def run_oracle(model: onnx.ModelProto, outputs: Sequence[str], samples: Samples) -> Mapping[str, np.ndarray]:
+    """The model's outputs for every sample, sample axis first."""
+    live = session(model)
+    rows = [live.run(list(outputs), samples.sample(i)) for i in range(samples.count)]  # type: ignore[attr-defined]
+    return {name: np.stack([row[k] for row in rows]) for k, name in enumerate(outputs)}
