@@ -72,6 +72,40 @@ def pool_out(extent: Number, kernel: Number, stride: Number, dilation: Number, b
     return int(chosen) if chosen.ndim == 0 else chosen
 
 
+# Shapes (tuples of ints) of groups: `sizes: {"*Y": broadcast(A, B)}`.
+
+
+def broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The numpy way: aligned right, 1 gives way. Raises ValueError where the shapes do not go together."""
+    return tuple(int(d) for d in np.broadcast_shapes(*shapes))
+
+
+def permute(shape: tuple[int, ...], perm: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(shape[p] for p in perm)
+
+
+def pad_shape(shape: tuple[int, ...], pads: tuple[int, ...]) -> tuple[int, ...]:
+    """Extents after ONNX `pads` (all begins, then all ends)."""
+    rank = len(shape)
+    return tuple(d + pads[i] + pads[i + rank] for i, d in enumerate(shape))
+
+
+def slice_shape(
+    shape: tuple[int, ...], starts: tuple[int, ...], ends: tuple[int, ...], steps: tuple[int, ...]
+) -> tuple[int, ...]:
+    """Extents of the box [start, end) taking every step-th element, one entry per axis, already clipped, steps positive."""
+    return tuple(max(0, -(-(e - s) // k)) for _, s, e, k in zip(shape, starts, ends, steps, strict=True))
+
+
+def concat_shape(shapes: tuple[tuple[int, ...], ...], axis: int) -> tuple[int, ...]:
+    """The shape of parts joined along `axis`. Raises ValueError where the parts differ elsewhere."""
+    axis = axis % len(shapes[0])
+    rest = {(*s[:axis], *s[axis + 1 :]) for s in shapes}
+    if len(rest) != 1:
+        raise ValueError(f"parts of shapes {shapes} do not join along axis {axis}")
+    return (*shapes[0][:axis], sum(s[axis] for s in shapes), *shapes[0][axis + 1 :])
+
+
 def _equal(a: Number, b: Number) -> Number:
     if isinstance(a, (tuple, list)) or isinstance(b, (tuple, list)):
         return tuple(a) == tuple(b)
@@ -108,6 +142,14 @@ FUNCTIONS: Mapping[str, Callable[..., Number]] = {
     "clamp": lambda v, lo, hi: _fold(np.minimum, min, (_fold(np.maximum, max, (v, lo)), hi)),
     "align": lambda v, to: -(-v // to) * to,
     "pool_out": pool_out,
+    "broadcast": broadcast,
+    "permute": permute,
+    "pad_shape": pad_shape,
+    "slice_shape": slice_shape,
+    "concat_shape": concat_shape,
+    "numel": lambda shape: int(np.prod(shape, dtype=np.int64)),
+    "rank": len,
+    "sum": lambda items: sum(items),
 }
 
 
