@@ -1,0 +1,5 @@
+"""`python -m gap_fuse`, the same as the command."""
+
+from gap_fuse.cli import main
+
+main()

@@ -1,0 +1,155 @@
+"""compile(): the whole road from an ONNX model to a folder of C."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from fusion_engine import (
+    FusedGraph,
+    GapFuseError,
+    Kernel,
+    Model,
+    Planned,
+    RuleSet,
+    apply,
+    graph_from_json,
+    graph_to_json,
+    load_kernels,
+    load_rules,
+    order_layouts,
+    plan,
+    read_model,
+)
+from fusion_engine.diagnostics import Diagnostic, Span, did_you_mean
+from gap_fuse.report import build_report, summary
+from gap_fuse.rooms import room
+from tiler import Schedule, SourceTree, Target, emit, load_target, schedule
+
+MANIFEST = "gap-fuse.json"
+MODEL = "model.onnx"
+GRAPH = "graph.json"
+REPORT = "report.json"
+
+
+@dataclass(frozen=True)
+class Result:
+    """Every intermediate value of one compilation, in the order they were made."""
+
+    model: Model
+    rules: RuleSet
+    kernels: Mapping[str, Kernel]
+    target: Target
+    planned: Planned
+    graph: FusedGraph
+    schedule: Schedule
+    source: SourceTree
+    kernel_folders: tuple[Path, ...]
+
+    @cached_property
+    def report(self) -> dict[str, Any]:
+        return build_report(self.graph, self.schedule, (*self.rules.notes,))
+
+    @property
+    def summary(self) -> str:
+        return summary(self.report)
+
+    def write(self, folder: Path | str) -> Path:
+        """Write the C, the report and what `verify` needs. Raises GapFuseError where the folder cannot be written."""
+        folder = Path(folder)
+        try:
+            for path, data in self._files():
+                (folder / path).parent.mkdir(parents=True, exist_ok=True)
+                (folder / path).write_bytes(data)
+        except OSError as e:
+            raise GapFuseError(Diagnostic(f"cannot write the output: {e.strerror or e}", Span(str(e.filename or folder)))) from e
+        return folder
+
+    def _files(self) -> list[tuple[str, bytes]]:
+        manifest = {
+            "format": 1,
+            "model": MODEL,
+            "graph": GRAPH,
+            "target": str(self.target.folder),
+            "kernels": [str(f) for f in self.kernel_folders],
+        }
+        return [
+            *self.source.files.items(),
+            (REPORT, _json(self.report)),
+            (MANIFEST, _json(manifest)),
+            (GRAPH, graph_to_json(self.graph).encode()),
+            (MODEL, self.model.proto.SerializeToString(deterministic=True)),
+        ]
+
+
+def _json(value: object) -> bytes:
+    return (json.dumps(value, indent=2) + "\n").encode()
+
+
+def compile(  # noqa: A001 the field's word, at the door only
+    model: str | Path | bytes | onnx.ModelProto,
+    target: str | Path = "host",
+    *,
+    l1: int | None = None,
+    l2: int | None = None,
+    dims: Mapping[str, int] | None = None,
+    rules: Sequence[Path | str] = (),
+    kernels: Sequence[Path | str] = (),
+) -> Result:
+    """Compile an ONNX model for a target; write the result with `Result.write(folder)`.
+
+    `l1` and `l2` are bytes for plan data, in place of the target's. `dims` binds symbolic dimensions. `rules` and `kernels` are further
+    folders beside the shipped ones, later ones overriding. Raises GapFuseError for anything that cannot be compiled, saying why.
+    """
+    kernel_folders = (room("kernels"), *(Path(k).resolve() for k in kernels))
+    known_kernels = load_kernels(kernel_folders)
+    known_rules = load_rules((room("rules"), *(Path(r) for r in rules)), known_kernels)
+    chosen_target = find_target(target)
+    read = read_model(model, dims or {})
+    planned = plan(read, known_rules, known_kernels, chosen_target.cores)
+    graph = order_layouts(apply(planned.view, planned.plan, known_kernels), known_kernels)
+    timetable = schedule(graph, known_kernels, chosen_target, l1=l1, l2=l2)
+    source = emit(graph, known_kernels, timetable, chosen_target)
+    return Result(read, known_rules, known_kernels, chosen_target, planned, graph, timetable, source, kernel_folders)
+
+
+def find_target(target: str | Path) -> Target:
+    """A shipped target by name, or one by its folder. Raises GapFuseError for an unknown one."""
+    shipped = room("targets") / str(target)
+    folder = shipped if (shipped / "target.yaml").is_file() else Path(target)
+    if not (folder / "target.yaml").is_file():
+        known = sorted(p.parent.name for p in room("targets").glob("*/target.yaml"))
+        guess = did_you_mean(str(target), known)
+        raise GapFuseError(Diagnostic(f"unknown target `{target}`; shipped: {', '.join(known)}", help=guess or "or give a folder with a target.yaml"))
+    return load_target(folder)
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A compiled folder, read back."""
+
+    folder: Path
+    model: onnx.ModelProto
+    graph: FusedGraph
+    kernels: Mapping[str, Kernel]
+    target: Target
+    report: Mapping[str, Any]
+
+
+def read_compiled(folder: Path) -> Compiled:
+    """Read what `Result.write` wrote. Raises GapFuseError where the folder is not one of those."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text())
+        model = onnx.load(folder / manifest["model"])
+        graph = graph_from_json((folder / manifest["graph"]).read_text())
+        report = json.loads((folder / REPORT).read_text())
+    except (OSError, ValueError, KeyError, TypeError) as e:
+        raise GapFuseError(Diagnostic(f"not a folder that `gap-fuse compile` wrote: {e}", Span(str(folder)), help="gap-fuse compile MODEL.onnx -o DIR")) from e
+    kernels = load_kernels([room("kernels"), *(Path(k) for k in manifest["kernels"][1:])])
+    return Compiled(folder, model, graph, kernels, find_target(Path(manifest["target"]).name), report)
