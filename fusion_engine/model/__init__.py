@@ -1,0 +1,5 @@
+"""Reading ONNX models: bytes in, a checked `Model` out."""
+
+from fusion_engine.model.read import Model, read_model
+
+__all__ = ["Model", "read_model"]

@@ -1,0 +1,104 @@
+"""Is the model well formed? onnx's own checker first; what it rejects is located, unknown operators are let through."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import onnx
+from onnx import defs
+
+from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
+
+
+def check_model(proto: onnx.ModelProto, where: Span | None) -> None:
+    """Raise GapFuseError for a model that breaks ONNX's rules.
+
+    Operators that ONNX does not define are allowed here (a rule may take them); so are nodes out of order.
+    """
+    _fill_opsets(proto)
+    try:
+        onnx.checker.check_model(proto)
+    except Exception as error:  # ValidationError, and DecodeError for models that do not survive serialisation
+        problems = _located(proto, where)
+        if problems:
+            raise GapFuseError(problems[:10]) from error
+        if not _forgiven(proto, str(error)):
+            raise GapFuseError(Diagnostic(f"the model is not valid ONNX: {_first_line(error)}", where)) from error
+
+
+def _fill_opsets(proto: onnx.ModelProto) -> None:
+    """A model of IR 1 or 2 names no operator set: it is version 1."""
+    if not any(o.domain in ("", "ai.onnx") for o in proto.opset_import) and proto.ir_version < 3:
+        proto.opset_import.append(onnx.helper.make_opsetid("", 1))
+
+
+def _located(proto: onnx.ModelProto, where: Span | None) -> list[Diagnostic]:
+    return [*_tensor_problems(proto, where), *_name_problems(proto, where), *_node_problems(proto, where)]
+
+
+def _tensor_problems(proto: onnx.ModelProto, where: Span | None) -> list[Diagnostic]:
+    found = []
+    for tensor in proto.graph.initializer:
+        try:
+            onnx.numpy_helper.to_array(tensor)
+        except Exception as error:  # wrong byte count, unknown element type
+            found.append(Diagnostic(f"initializer `{tensor.name}` cannot be decoded: {_first_line(error)}", where))
+    return found
+
+
+def _name_problems(proto: onnx.ModelProto, where: Span | None) -> list[Diagnostic]:
+    graph = proto.graph
+    made = Counter(name for node in graph.node for name in node.output if name)
+    known = {*made, *(i.name for i in graph.input), *(t.name for t in graph.initializer)}
+    known |= {t.values.name for t in graph.sparse_initializer}
+    found = [Diagnostic(f"value `{name}` is made by {n} nodes", where) for name, n in made.items() if n > 1]
+    for node in graph.node:
+        for name in node.input:
+            if name and name not in known:
+                found.append(Diagnostic(f"{describe(node)} reads `{name}`, which nothing makes", where))
+    for output in graph.output:
+        if output.name not in known:
+            found.append(Diagnostic(f"the graph's output `{output.name}` is made by no node", where))
+    return found
+
+
+def _node_problems(proto: onnx.ModelProto, where: Span | None) -> list[Diagnostic]:
+    context = onnx.checker.C.CheckerContext()
+    context.ir_version = proto.ir_version
+    context.opset_imports = {o.domain: o.version for o in proto.opset_import}
+    found = []
+    for node in proto.graph.node:
+        if any(a.HasField("g") for a in node.attribute) or not _is_defined(node, context.opset_imports):
+            continue
+        try:
+            onnx.checker.check_node(node, context)
+        except Exception as error:
+            found.append(Diagnostic(f"{describe(node)} is not valid: {_first_line(error)}", where))
+    return found
+
+
+def _is_defined(node: onnx.NodeProto, opsets: dict[str, int]) -> bool:
+    version = opsets.get(node.domain, opsets.get("" if node.domain == "ai.onnx" else node.domain, 0))
+    try:
+        defs.get_schema(node.op_type, version, node.domain)
+    except Exception:  # SchemaError is not a public class in every release
+        return False
+    return True
+
+
+def _forgiven(proto: onnx.ModelProto, message: str) -> bool:
+    """Complaints that are not about the model's meaning: an unknown operator, an unsorted node list, a nameless graph."""
+    excuses = ("No Op registered for", "No Schema registered for", "Nodes in a graph must be topologically sorted", "No opset import for domain")
+    nameless = "Field 'name' of 'graph' is required" in message
+    return bool(np.any([e in message for e in excuses])) or nameless or ("ir_version" in message and proto.ir_version < 3)
+
+
+def describe(node: onnx.NodeProto) -> str:
+    """How messages name a node of the file."""
+    made = next((o for o in node.output if o), "")
+    return f"node `{node.name or made}` ({node.op_type})"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n", 1)[0].strip()

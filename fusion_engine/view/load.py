@@ -1,0 +1,238 @@
+"""From the model's protos to draft nodes: functions inlined, names made unique, nodes in dependency order."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import onnx
+
+from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
+from fusion_engine.view.draft import Node
+from fusion_engine.view.operators import FLIP_SIGN, attribute_value, join_op
+from fusion_engine.view.types import Scope
+
+_CLASSES = "pkg.torch.onnx.class_hierarchy"
+_NAMES = "pkg.torch.onnx.name_scopes"
+_DEEPEST = 200  # calls inside calls; a function that calls itself goes past any limit
+
+FunctionKey = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Library:
+    """The model-local functions, and which of them stay calls."""
+
+    functions: Mapping[FunctionKey, onnx.FunctionProto]
+    closed: frozenset[str]
+    where: Span | None = None
+
+    def body(self, node: onnx.NodeProto) -> onnx.FunctionProto | None:
+        """The function to put in the place of this node, or None."""
+        function = self.functions.get((node.domain, node.op_type, node.overload))
+        if function is None or join_op(node.domain, node.op_type) in self.closed:
+            return None
+        return function
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frame:
+    """Where nodes are read from: operator sets, what names become, the call's attributes and scopes."""
+
+    opsets: Mapping[str, int]
+    rename: Mapping[str, str | None] = field(default_factory=dict)
+    prefix: str = ""
+    bound: Mapping[str, onnx.AttributeProto] = field(default_factory=dict)
+    scopes: tuple[Scope, ...] = ()
+    depth: int = 0
+
+    def name(self, name: str) -> str | None:
+        if not name:
+            return None
+        if name in self.rename:
+            return self.rename[name]
+        return f"{self.prefix}{name}" if self.prefix else name
+
+
+def library(proto: onnx.ModelProto, closed: frozenset[str], where: Span | None) -> Library:
+    functions = {(f.domain, f.name, f.overload): f for f in proto.functions}
+    return Library(functions, closed | {FLIP_SIGN}, where)
+
+
+def opsets(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
+    return {"" if o.domain == "ai.onnx" else o.domain: o.version for o in imports}
+
+
+def read_nodes(protos: Iterable[onnx.NodeProto], frame: Frame, lib: Library) -> list[Node]:
+    """Draft nodes of a node list, calls of functions that are not closed replaced by their bodies."""
+    result: list[Node] = []
+    for proto in protos:
+        function = lib.body(proto)
+        if function is None:
+            result.append(_node(proto, frame))
+        else:
+            result.extend(_inlined(proto, function, frame, lib))
+    return result
+
+
+def _node(proto: onnx.NodeProto, frame: Frame) -> Node:
+    domain = "" if proto.domain == "ai.onnx" else proto.domain
+    attrs = {a.name: attribute_value(a) for a in _attributes(proto, frame)}
+    captures: tuple[str, ...] = ()
+    for key, value in attrs.items():
+        if isinstance(value, onnx.GraphProto):
+            names = free_names(value)
+            attrs[key] = renamed_graph(value, {n: frame.name(n) or "" for n in names})
+            captures += tuple(c for n in names if (c := frame.name(n)))
+    return Node(
+        op=join_op(domain, proto.op_type),
+        inputs=[frame.name(i) for i in proto.input],
+        outputs=[frame.name(o) or "" for o in proto.output],
+        attrs=attrs,
+        origins=(frame.prefix + _label(proto),),
+        scopes=frame.scopes + _scopes(proto),
+        version=frame.opsets.get(domain, 1),
+        overload=proto.overload,
+        captures=tuple(dict.fromkeys(captures)),
+    )
+
+
+def _label(proto: onnx.NodeProto) -> str:
+    """The node's name; a nameless node is called by the first value it makes."""
+    return proto.name or next((o for o in proto.output if o), proto.op_type)
+
+
+def _attributes(proto: onnx.NodeProto, frame: Frame) -> list[onnx.AttributeProto]:
+    """The node's attributes, those that refer to the function's own replaced by the call's."""
+    if not any(a.ref_attr_name for a in proto.attribute):
+        return list(proto.attribute)
+    result = []
+    for a in proto.attribute:
+        if not a.ref_attr_name:
+            result.append(a)
+        elif a.ref_attr_name in frame.bound:
+            copy = onnx.AttributeProto()
+            copy.CopyFrom(frame.bound[a.ref_attr_name])
+            copy.name = a.name
+            result.append(copy)
+    return result
+
+
+def _inlined(call: onnx.NodeProto, function: onnx.FunctionProto, frame: Frame, lib: Library) -> list[Node]:
+    if frame.depth > _DEEPEST:
+        raise GapFuseError(Diagnostic(f"function `{function.domain}::{function.name}` calls itself", lib.where))
+    rename: dict[str, str | None] = dict.fromkeys(function.input)
+    rename.update({f: frame.name(a) for f, a in zip(function.input, call.input, strict=False)})
+    returned = {f: frame.name(a) for f, a in zip(function.output, call.output, strict=False) if a}
+    echoes = [(f, r) for f, r in returned.items() if f in rename]  # an output that is an input, unchanged
+    rename.update({f: r for f, r in returned.items() if f not in rename})
+    label = frame.prefix + _label(call)
+    inner = Frame(
+        opsets={**frame.opsets, **opsets(function.opset_import)},
+        rename=rename,
+        prefix=f"{label}/",
+        bound=_bound(call, function, frame),
+        scopes=(*frame.scopes, *_scopes(call), Scope(f"{function.domain}.{function.name}", label)),
+        depth=frame.depth + 1,
+    )
+    nodes = read_nodes(function.node, inner, lib)
+    nodes += [Node("Identity", [rename[f]], [r or ""], {}, (label,), inner.scopes) for f, r in echoes]
+    return nodes
+
+
+def _bound(call: onnx.NodeProto, function: onnx.FunctionProto, frame: Frame) -> dict[str, onnx.AttributeProto]:
+    defaults = {a.name: a for a in function.attribute_proto}
+    return {**defaults, **{a.name: a for a in _attributes(call, frame)}}
+
+
+def _scopes(proto: onnx.NodeProto) -> tuple[Scope, ...]:
+    """The module hierarchy that torch's exporter recorded on the node."""
+    if not proto.metadata_props:
+        return ()
+    data = {p.key: p.value for p in proto.metadata_props}
+    return _parse_scopes(data.get(_CLASSES, ""), data.get(_NAMES, ""))
+
+
+@lru_cache(maxsize=4096)
+def _parse_scopes(classes: str, names: str) -> tuple[Scope, ...]:
+    cls, instances = _strings(classes), _strings(names)
+    instances += [""] * (len(cls) - len(instances))
+    return tuple(Scope(c, n) for c, n in zip(cls, instances, strict=False))
+
+
+def _strings(text: str) -> list[str]:
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return []
+    return [str(v) for v in value] if isinstance(value, list | tuple) else []
+
+
+def free_names(graph: onnx.GraphProto) -> list[str]:
+    """Outer values that a subgraph reads, in order of first use."""
+    own = {*(i.name for i in graph.input), *(t.name for t in graph.initializer)}
+    own |= {o for n in graph.node for o in n.output}
+    found: dict[str, None] = {}
+    for node in graph.node:
+        inner = [n for a in node.attribute if a.HasField("g") for n in free_names(a.g)]
+        found.update((n, None) for n in [*node.input, *inner] if n and n not in own)
+    found.update((o.name, None) for o in graph.output if o.name not in own)
+    return list(found)
+
+
+def renamed_graph(graph: onnx.GraphProto, names: Mapping[str, str]) -> onnx.GraphProto:
+    """A copy whose free names are replaced."""
+    if all(k == v for k, v in names.items()):
+        return graph
+    copy = onnx.GraphProto()
+    copy.CopyFrom(graph)
+    _rename_uses(copy, names)
+    return copy
+
+
+def _rename_uses(graph: onnx.GraphProto, names: Mapping[str, str]) -> None:
+    for node in graph.node:
+        for i, name in enumerate(node.input):
+            node.input[i] = names.get(name, name)
+        for a in node.attribute:
+            if a.HasField("g"):
+                _rename_uses(a.g, names)
+    for output in graph.output:
+        output.name = names.get(output.name, output.name)
+
+
+def ordered(nodes: Sequence[Node], outputs: Sequence[str], where: Span | None) -> list[Node]:
+    """The nodes that `outputs` need, each after what it reads: depth first from the outputs, inputs left to right.
+
+    The order depends on the graph alone, not on the sequence of `nodes`. A cycle is an error.
+    """
+    maker = {o: n for n in nodes for o in n.outputs if o}
+    result: list[Node] = []
+    state: dict[int, bool] = {}  # id(node) -> finished
+    for output in outputs:
+        stack: list[tuple[Node, Any]] = []
+        _enter(maker.get(output), stack, state)
+        while stack:
+            node, rest = stack[-1]
+            name = next(rest, None)
+            if name is None:
+                stack.pop()
+                state[id(node)] = True
+                result.append(node)
+                continue
+            need = maker.get(name)
+            if need is not None and state.get(id(need)) is False:
+                label = need.origins[0] if need.origins else need.outputs[0]
+                raise GapFuseError(Diagnostic(f"the graph has a cycle through node `{label}` ({need.op})", where))
+            _enter(need, stack, state)
+    return result
+
+
+def _enter(node: Node | None, stack: list[tuple[Node, Any]], state: dict[int, bool]) -> None:
+    if node is None or id(node) in state:
+        return
+    state[id(node)] = False
+    stack.append((node, iter([i for i in (*node.inputs, *node.captures) if i])))

@@ -1,0 +1,109 @@
+"""The operators table: interface of each ONNX operator, per operator set version, from onnx's own schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import defs, numpy_helper
+
+VIEW_OPSET = min(26, defs.onnx_opset_version())
+"""The operator set whose interfaces the view uses."""
+
+FLIP_SIGN = "gap_fuse::FlipSign"
+"""uint8 <-> int8 by x ^ 0x80: the meaning of a quantised value is kept when its zero point moves by 128."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """Interface of an operator: `arity` formal inputs (the last repeats if `variadic`), defaults of every attribute
+    (None where there is none), and the attributes' ONNX types."""
+
+    op: str
+    since: int
+    arity: int
+    variadic: bool
+    outputs: int
+    defaults: Mapping[str, Any]
+    types: Mapping[str, int]
+    schema: Any
+
+
+@lru_cache(maxsize=4096)
+def operator(op: str, version: int = VIEW_OPSET) -> Operator | None:
+    """The interface of `op` (`Name` or `domain::Name`) at operator set `version`, or None if ONNX does not define it."""
+    domain, name = split_op(op)
+    try:
+        schema = defs.get_schema(name, version, domain)
+    except Exception:  # SchemaError is not public in every release
+        return None
+    formals = list(schema.inputs)
+    variadic = bool(formals) and formals[-1].option == defs.OpSchema.FormalParameterOption.Variadic
+    defaults = {k: _default(a) for k, a in sorted(schema.attributes.items())}
+    types = {k: int(a.type.value) for k, a in schema.attributes.items()}
+    return Operator(
+        op, schema.since_version, len(formals), variadic, len(schema.outputs), MappingProxyType(defaults), types, schema
+    )
+
+
+def newest(domain: str) -> int:
+    """The operator set version of `domain` that the view uses."""
+    return VIEW_OPSET if domain == "" else defs.schema_version_map().get(domain, (1, 1))[1]
+
+
+def split_op(op: str) -> tuple[str, str]:
+    """`domain::Name` -> (domain, Name); the default domain is ''."""
+    domain, found, name = op.rpartition("::")
+    return (domain, name) if found else ("", op)
+
+
+def join_op(domain: str, name: str) -> str:
+    return name if domain in ("", "ai.onnx") else f"{domain}::{name}"
+
+
+def _default(attribute: Any) -> Any:
+    value = attribute.default_value
+    return attribute_value(value) if value.name else None
+
+
+def attribute_value(a: onnx.AttributeProto) -> Any:
+    """The Python value of an attribute: tuples for lists, str for strings, arrays for tensors; graphs stay protos."""
+    kind = a.type
+    if kind == onnx.AttributeProto.INT:
+        return a.i
+    if kind == onnx.AttributeProto.INTS:
+        return tuple(a.ints)
+    if kind == onnx.AttributeProto.FLOAT:
+        return a.f
+    if kind == onnx.AttributeProto.FLOATS:
+        return tuple(a.floats)
+    if kind == onnx.AttributeProto.STRING:
+        return _text(a.s)
+    if kind == onnx.AttributeProto.STRINGS:
+        return tuple(_text(s) for s in a.strings)
+    if kind == onnx.AttributeProto.TENSOR:
+        return numpy_helper.to_array(a.t)
+    if kind == onnx.AttributeProto.GRAPH:
+        return a.g
+    if kind == onnx.AttributeProto.SPARSE_TENSOR:
+        return dense(a.sparse_tensor)
+    return a.SerializeToString()
+
+
+def _text(s: bytes) -> str:
+    return s.decode("utf-8", "backslashreplace")
+
+
+def dense(sparse: onnx.SparseTensorProto) -> np.ndarray:
+    """The dense array of a sparse tensor."""
+    values = numpy_helper.to_array(sparse.values)
+    indices = numpy_helper.to_array(sparse.indices)
+    result = np.zeros(tuple(sparse.dims), values.dtype)
+    where = np.unravel_index(indices, result.shape) if indices.ndim == 1 else tuple(indices.T)
+    result[where] = values
+    return result
