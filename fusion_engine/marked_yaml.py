@@ -1,8 +1,8 @@
 """YAML with places: what rule, kernel and target files are read through.
 
-A file is composed, never constructed: every scalar stays text until a reader converts it by the type it expects, so `1e-5`,
-`on`, `null` and `1_0` cannot surprise. Every value knows its span. Anchors are allowed but bounded; duplicate keys, tabs in
-the indentation, files that are too large or not UTF-8, and nesting without end are located errors.
+A file is composed, never constructed: every scalar stays text until a reader converts it by the type it expects, so
+`1e-5`, `on`, `null` and `1_0` cannot surprise. Every value knows its span. Anchors are allowed but bounded; duplicate
+keys, tabs in the indentation, files that are too large or not UTF-8, and nesting without end are located errors.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Marked:
 
 
 def read_yaml(path: Path) -> tuple[Marked, ...]:
-    """Every document of a YAML file. Raises GapFuseError: not readable, not UTF-8, too large, or not YAML of this kind."""
+    """Every document of a YAML file. Raises GapFuseError: not readable, not UTF-8, too large, or not such YAML."""
     try:
         raw = path.read_bytes()
     except OSError as e:
@@ -158,7 +158,9 @@ class _Builder:
             entries = tuple((self.value(k, inner), self.value(v, inner)) for k, v in node.value)
             self._check_map_keys(entries)
             return Marked("map", span, line, entries=entries, lines=self.lines)
-        return Marked("scalar", span, line, text=node.value, style=node.style or None, lines=self.lines)
+        return Marked(
+            "scalar", span, line, text=node.value, style=getattr(node, "style", None) or None, lines=self.lines
+        )
 
     def _check_map_keys(self, entries: tuple[tuple[Marked, Marked], ...]) -> None:
         seen: dict[str, Marked] = {}

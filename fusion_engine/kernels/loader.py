@@ -1,0 +1,209 @@
+"""Reads kernels/NAME/kernel.yaml into checked `Kernel` descriptors; reports every problem at its place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, TypeVar, cast
+
+from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
+from fusion_engine.expr import Expr, ExprError, Name, parse_access
+from fusion_engine.kernels.check import check_kernel
+from fusion_engine.kernels.descriptor import Access, AttrType, Kernel, OperandType, Outside
+from fusion_engine.kernels.fields import read_conditions, read_expression
+from fusion_engine.kernels.implementation import read_implementation
+from fusion_engine.kernels.signature import SignatureError, parse_attr, parse_operand
+from fusion_engine.marked_yaml import (
+    Marked,
+    Problems,
+    as_choice,
+    as_list,
+    as_text,
+    as_texts,
+    check_map,
+    pairs,
+    read_yaml,
+)
+
+KERNEL_KEYS = (
+    "kernel", "summary", "signature", "semantics", "dtypes", "sizes", "where", "axes", "access", "outside", "view",
+    "implementations",
+)  # fmt: skip
+SIGNATURE_KEYS = ("inputs", "outputs", "attrs", "sizes", "where", "dtypes")
+VIEWS = ("reshape", "transpose", "slice", "concat")
+
+T = TypeVar("T", OperandType, AttrType)
+
+
+def load_kernels(dirs: Sequence[Path]) -> Mapping[str, Kernel]:
+    """Every kernel of DIR/*/kernel.yaml, sorted by name; a later directory's kernel replaces an earlier namesake.
+
+    Raises GapFuseError with every problem found, in file order.
+    """
+    problems: Problems = []
+    found: dict[str, Kernel] = {}
+    for folder in dirs:
+        found |= _load_directory(Path(folder), problems)
+    if problems:
+        raise GapFuseError(problems)
+    return {name: found[name] for name in sorted(found)}
+
+
+def _load_directory(folder: Path, problems: Problems) -> dict[str, Kernel]:
+    if not folder.is_dir():
+        problems.append(Diagnostic("there is no such kernel directory", Span(str(folder))))
+        return {}
+    found: dict[str, Kernel] = {}
+    for path in sorted(folder.glob("*/kernel.yaml")):
+        for document in _documents(path, problems):
+            kernel = read_kernel(document, path.parent, str(folder), problems)
+            if kernel is None:
+                continue
+            if kernel.name in found:
+                problems.append(
+                    document.error(
+                        f"the kernel `{kernel.name}` is there twice", f"first in {found[kernel.name].folder}"
+                    )
+                )
+            found[kernel.name] = kernel
+    return found
+
+
+def _documents(path: Path, problems: Problems) -> tuple[Marked, ...]:
+    try:
+        return read_yaml(path)
+    except GapFuseError as e:
+        problems.extend(e.diagnostics)
+        return ()
+
+
+def read_kernel(m: Marked, folder: Path, origin: str, problems: Problems) -> Kernel | None:
+    """One document of a kernel.yaml; None where it has problems (which are added)."""
+    before = len(problems)
+    if not check_map(m, "a kernel", KERNEL_KEYS, problems, required=("kernel", "signature")):
+        return None
+    sig = m.get("signature")
+    if sig is None or not check_map(sig, "the signature", SIGNATURE_KEYS, problems, required=("inputs", "outputs")):
+        return None
+    name = as_text(m.get("kernel"), "the kernel's name", problems) or ""
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        problems.append(
+            (m.get("kernel") or m).error(f"`{name}` is not a kernel name", "lower-case letters, digits and _")
+        )
+    inputs = _types(sig.get("inputs"), "an input", parse_operand, problems)
+    outputs = _types(sig.get("outputs"), "an output", parse_operand, problems)
+    kernel = Kernel(
+        name=name,
+        summary=as_text(m.get("summary"), "the summary", problems) or "",
+        folder=folder,
+        inputs=inputs,
+        outputs=outputs,
+        attrs=_types(sig.get("attrs"), "an attribute", parse_attr, problems),
+        sizes=_sizes(sig.get("sizes") or m.get("sizes"), problems),
+        where=read_conditions(sig.get("where") or m.get("where"), "where", problems),
+        dtypes=_dtypes(m.get("dtypes") or sig.get("dtypes"), problems),
+        semantics=_semantics(m.get("semantics"), problems),
+        axes=_axes(m.get("axes"), problems),
+        access=_access(m.get("access"), problems),
+        outside=_outside(m.get("outside"), problems),
+        implementations=tuple(
+            i
+            for item in as_list(m.get("implementations"), "implementations", problems)
+            if (i := read_implementation(item, inputs + outputs, problems)) is not None
+        ),
+        view=cast(
+            "Literal['reshape', 'transpose', 'slice', 'concat'] | None",
+            as_choice(m.get("view"), "view", VIEWS, problems),
+        ),
+        origin=origin,
+    )
+    if len(problems) == before:
+        check_kernel(kernel, m, problems)
+    return kernel if len(problems) == before else None
+
+
+def _types(m: Marked | None, what: str, parse: Callable[[str, str], T], problems: Problems) -> tuple[T, ...]:
+    result: list[T] = []
+    for key, value in pairs(m, f"{what}s", problems):
+        text = as_text(value, f"{what}'s type", problems)
+        if text is None:
+            continue
+        try:
+            result.append(parse(key.text, text))
+        except SignatureError as e:
+            problems.append(value.error(str(e), e.help))
+    return tuple(result)
+
+
+def _sizes(m: Marked | None, problems: Problems) -> tuple[tuple[str, Expr], ...]:
+    result = []
+    for key, value in pairs(m, "sizes", problems):
+        given = value.kind == "scalar" and value.text.strip() == "given"
+        expr = Name("given") if given else read_expression(value, "a size", problems)
+        if not re.fullmatch(r"\*?[A-Z][A-Za-z0-9_]*", key.text):
+            problems.append(
+                key.error(f"`{key.text}` is not a size symbol", "symbols start with a capital; groups are written `*S`")
+            )
+        if expr is not None:
+            result.append((key.text, expr))
+    return tuple(result)
+
+
+def _dtypes(m: Marked | None, problems: Problems) -> Mapping[str, tuple[str, ...]]:
+    return {key.text: as_texts(value, "dtypes", problems) for key, value in pairs(m, "dtypes", problems)}
+
+
+def _semantics(m: Marked | None, problems: Problems) -> tuple[str, str] | None:
+    text = as_text(m, "semantics", problems)
+    if m is None or text is None:
+        return None
+    file, colon, function = text.partition(":")
+    if not colon or not file.endswith(".py") or not function.isidentifier():
+        problems.append(m.error(f"`{text}` is no function of a file", "write `reference.py:NAME`"))
+        return None
+    return file, function
+
+
+def _axes(m: Marked | None, problems: Problems) -> tuple[tuple[str, str], ...]:
+    result = []
+    for key, value in pairs(m, "axes", problems):
+        text = as_text(value, "an axis' extent", problems)
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", key.text):
+            problems.append(key.error(f"`{key.text}` is not an axis name", "axes are lower-case words"))
+        if text is not None:
+            result.append((key.text, text))
+    return tuple(result)
+
+
+def _access(m: Marked | None, problems: Problems) -> tuple[Access, ...]:
+    if m is None:
+        return ()
+    if m.kind != "scalar":
+        problems.append(m.error("access is text: one `operand[index, ...]` a line, after `access: |`"))
+        return ()
+    result = []
+    for row, line in enumerate(m.text.split("\n")):
+        code = line.split("#")[0].rstrip()
+        if not code.strip():
+            continue
+        lead = len(code) - len(code.lstrip())
+        try:
+            operand, index = parse_access(code)
+        except ExprError as e:
+            problems.append(m.error_at(row, lead + e.col, lead + max(e.end, e.col + 1), e.message))
+            continue
+        result.append(Access(operand, index))
+    return tuple(result)
+
+
+def _outside(m: Marked | None, problems: Problems) -> Mapping[str, Outside]:
+    result: dict[str, Outside] = {}
+    for key, value in pairs(m, "outside", problems):
+        if not check_map(value, "outside", ("do", "value"), problems, required=("do",)):
+            continue
+        do = as_choice(value.get("do"), "do", ("border", "skip", "never"), problems)
+        if do is not None:
+            text = as_text(value.get("value"), "the border's value", problems)
+            result[key.text] = Outside(cast("Literal['border', 'skip', 'never']", do), text)
+    return result
