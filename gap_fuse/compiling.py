@@ -19,6 +19,7 @@ from fusion_engine import (
     Planned,
     RuleSet,
     apply,
+    fuse_model,
     graph_from_json,
     graph_to_json,
     load_kernels,
@@ -36,6 +37,7 @@ MANIFEST = "gap-fuse.json"
 MODEL = "model.onnx"
 GRAPH = "graph.json"
 REPORT = "report.json"
+FUSED = "fused.onnx"
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,7 @@ class Result:
             (REPORT, _json(self.report)),
             (MANIFEST, _json(manifest)),
             (GRAPH, graph_to_json(self.graph).encode()),
+            (FUSED, fuse_model(self.planned).SerializeToString(deterministic=True)),
             (MODEL, self.model.proto.SerializeToString(deterministic=True)),
         ]
 

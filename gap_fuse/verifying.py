@@ -1,0 +1,204 @@
+"""verify(): the C against the kernels' references, each call against the model's nodes, the whole against onnxruntime."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fusion_engine import FusedGraph, run_reference
+from fusion_engine.tolerances import KERNEL, NETWORK
+from gap_fuse.arrays import Port, Samples, draw_samples, read_samples
+from gap_fuse.comparing import Difference, TopOne, difference, top_one
+from gap_fuse.compiling import Compiled, read_compiled
+from gap_fuse.oracle import run_oracle
+from gap_fuse.proving import CallProof, prove_calls
+from gap_fuse.running import Execution, execute
+
+DRAWN_SAMPLES = 4
+REFERENCE_SAMPLES = 4  # the numpy references are slow: the first few samples go through them, buffer by buffer
+
+
+@dataclass(frozen=True)
+class OutputVerdict:
+    """One graph output over all samples: C against onnxruntime. `step` is a quantisation step (0: a float network)."""
+
+    name: str
+    model: Difference
+    step: float
+    decisions: TopOne | None
+    accuracy: tuple[float, float] | None  # model, C
+
+    @property
+    def passed(self) -> bool:
+        if self.decisions is not None and self.decisions.errors:
+            return False
+        return self.step > 0 or self.model.relative <= NETWORK["float32"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What verify found. `passed` is the exit code's word."""
+
+    network: str
+    samples: int
+    buffers: Mapping[str, Difference]  # C against references, worst over the samples checked
+    unequal: tuple[str, ...]  # buffers where C and reference differ beyond the tolerance
+    calls: Sequence[CallProof]
+    outputs: tuple[OutputVerdict, ...]
+    counters: tuple[str, ...]  # sentences where the C's counters are not the plan's
+
+    @property
+    def passed(self) -> bool:
+        return not self.unequal and not self.counters and all(o.passed for o in self.outputs) and all(c.passed for c in self.calls)
+
+    def __str__(self) -> str:
+        return "\n".join([*self._reference_lines(), *self._call_lines(), *(line for o in self.outputs for line in _output_lines(o)), self._last_line()])
+
+    def _reference_lines(self) -> list[str]:
+        worst = max(self.buffers.values(), key=lambda d: d.relative, default=Difference(0, 0, 0.0, 0.0))
+        values = sum(d.values for d in self.buffers.values())
+        head = f"  references  {len(self.buffers)} buffers, {values:,} values: "
+        if self.unequal:
+            return [head + "C and reference differ", *(f"    {name}: {_words(self.buffers[name])}" for name in self.unequal)]
+        exact = all(d.differing == 0 for d in self.buffers.values())
+        return [head + ("equal bit for bit" if exact else f"equal for integers, floats within {worst.relative:.1e} of the largest magnitude")]
+
+    def _call_lines(self) -> list[str]:
+        bad = [c for c in self.calls if not c.passed]
+        counted = f"  calls       {len(self.calls)} against their ONNX nodes on equal inputs: "
+        steps = max((c.steps for c in self.calls if c.steps is not None), default=None)
+        good = "within tolerance" if steps is None else f"within {steps:g} step{'' if steps == 1 else 's'}"
+        lines = [counted + (f"{len(bad)} differ" if bad else good)] if self.calls else []
+        return [*lines, *(f"    {c}" for c in bad), *(f"  counters    {s}" for s in self.counters)]
+
+    def _last_line(self) -> str:
+        return f"{self.network}: {'verified' if self.passed else 'FAILED'} on {self.samples} sample{'' if self.samples == 1 else 's'}"
+
+
+def _words(d: Difference) -> str:
+    return f"{d.differing:,} of {d.values:,} values, by up to {d.worst:.6g} (largest magnitude {d.scale:.6g})"
+
+
+def _output_lines(o: OutputVerdict) -> list[str]:
+    lines = [f"  onnxruntime {o.name}: {_against_model(o)}"]
+    if o.decisions is not None:
+        lines.append(f"    top-1 agrees on {o.decisions.agreeing} of {o.decisions.samples}")
+        lines += [f"    sample {i}: model says {b}, C says {a}, margin {m:.1f} steps (doubtful)" for i, b, a, m in o.decisions.doubts]
+        lines += [f"    sample {i}: model says {b}, C says {a}, margin {m:.1f} steps: WRONG" for i, b, a, m in o.decisions.errors]
+    if o.accuracy is not None:
+        lines.append(f"    accuracy: model {o.accuracy[0]:.2%}, C {o.accuracy[1]:.2%}")
+    return lines
+
+
+def _against_model(o: OutputVerdict) -> str:
+    if o.model.differing == 0:
+        return f"all {o.model.values:,} values equal"
+    if o.step:
+        return f"{o.model.differing:,} of {o.model.values:,} values differ, by up to {o.model.worst / o.step:.4g} steps"
+    return f"within {o.model.relative:.1e} of the largest magnitude (allowed {NETWORK['float32']:.0e})"
+
+
+def verify(folder: Path | str, inputs: Path | str | None = None, *, samples: int | None = None, seed: int = 0, sanitize: bool = False) -> Verdict:
+    """Build the C in `folder`, run it and compare; see Verdict. Raises GapFuseError for bad input or where it cannot be built."""
+    compiled = read_compiled(Path(folder))
+    ins, outs = ports(compiled.graph, compiled.graph.inputs), ports(compiled.graph, compiled.graph.outputs)
+    data = read_samples(Path(inputs), ins, outs, samples) if inputs else draw_samples(ins, samples or DRAWN_SAMPLES, seed)
+    dumped = execute(compiled, first(data, REFERENCE_SAMPLES), sanitize=sanitize, dump=True)
+    rest = execute(compiled, data, sanitize=sanitize)
+    return judge(compiled, data, dumped, rest)
+
+
+def judge(compiled: Compiled, data: Samples, dumped: Execution, execution: Execution) -> Verdict:
+    """Compare what the C did with references, nodes and model."""
+    graph = compiled.graph
+    references = [run_reference(graph, compiled.kernels, data.sample(i)) for i in range(min(data.count, REFERENCE_SAMPLES))]
+    buffers = {name: _worst([difference(dumped.buffers[name][i], ref[name]) for i, ref in enumerate(references)]) for name in dumped.buffers}
+    unequal = tuple(n for n, d in buffers.items() if not _equal_enough(graph, n, d))
+    truth = run_oracle(compiled.model, graph.outputs, data)
+    outputs = tuple(_judge_output(graph, name, execution.outputs[name], truth[name], data) for name in graph.outputs)
+    calls = prove_calls(compiled, references[0]) if references else ()
+    return Verdict(graph.name, data.count, buffers, unequal, calls, outputs, execution.counter_mismatches)
+
+
+def _worst(differences: Sequence[Difference]) -> Difference:
+    return Difference(
+        sum(d.values for d in differences), sum(d.differing for d in differences), max(d.worst for d in differences), max(d.scale for d in differences)
+    )
+
+
+def _equal_enough(graph: FusedGraph, name: str, d: Difference) -> bool:
+    dtype = graph.buffer[name].dtype
+    return d.relative <= KERNEL[dtype] if dtype in KERNEL else d.differing == 0
+
+
+def _judge_output(graph: FusedGraph, name: str, got: np.ndarray, wanted: np.ndarray, data: Samples) -> OutputVerdict:
+    step = output_step(graph, name)
+    rows = (got.reshape(len(got), -1), wanted.reshape(len(wanted), -1))
+    classifier = data.labels is not None or ends_in_softmax(graph, name)
+    decisions = top_one(*rows, step) if classifier and rows[0].shape[1] > 1 else None
+    accuracy = None
+    if data.labels is not None and rows[0].shape[1] > 1:
+        accuracy = (float(np.mean(rows[1].argmax(1) == data.labels)), float(np.mean(rows[0].argmax(1) == data.labels)))
+    return OutputVerdict(name, difference(got, wanted), step, decisions, accuracy)
+
+
+def ports(graph: FusedGraph, names: Sequence[str]) -> tuple[Port, ...]:
+    return tuple(Port(n, graph.buffer[n].dtype, graph.buffer[n].shape) for n in names)
+
+
+def first(data: Samples, count: int) -> Samples:
+    """The first samples of several."""
+    n = min(count, data.count)
+    return Samples(n, {k: a[:n] for k, a in data.inputs.items()}, {}, None)
+
+
+def output_step(graph: FusedGraph, name: str) -> float:
+    """One quantisation step of an output: 1 for integers that stand for reals, the scale where it is a dequantised integer or computed
+    from one by calls that keep no finer grid; 0 for a float network."""
+    buffer = graph.buffer[name]
+    if buffer.quantisation is not None or buffer.dtype in ("int8", "uint8"):
+        return 1.0
+    maker = {b: c for c in graph.calls for _, b in c.results}
+    seen: set[str] = set()
+    frontier = [name]
+    while frontier:
+        owner = _root(graph, frontier.pop())
+        if owner in seen:
+            continue
+        seen.add(owner)
+        q = graph.buffer[owner].quantisation
+        if q is not None:
+            return max(q.scale) if owner == _dequantised(graph, maker, name) else 1.0 / 256
+        if owner in maker:
+            frontier.extend(b for _, b in maker[owner].operands if graph.buffer[b].data is None)
+    return 0.0
+
+
+def _dequantised(graph: FusedGraph, maker: Mapping[str, object], name: str) -> str | None:
+    call = maker.get(_root(graph, name))
+    if getattr(call, "kernel", None) != "dequantize_linear":
+        return None
+    return _root(graph, dict(call.operands)["x"])  # type: ignore[attr-defined]
+
+
+def _root(graph: FusedGraph, name: str) -> str:
+    while (alias := graph.buffer[name].alias) is not None:
+        name = alias.of
+    return name
+
+
+def ends_in_softmax(graph: FusedGraph, name: str) -> bool:
+    """Whether the output is a softmax, seen through copies and format changes."""
+    maker = {b: c for c in graph.calls for _, b in c.results}
+    owner = _root(graph, name)
+    while owner in maker:
+        call = maker[owner]
+        if call.kernel.startswith("softmax"):
+            return True
+        if call.kernel not in ("copy", "dequantize_linear", "quantize_linear", "flip_sign"):
+            return False
+        owner = _root(graph, dict(call.operands)["x"])
+    return False
