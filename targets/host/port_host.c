@@ -1,0 +1,297 @@
+/* The hostile host port. Each level is an arena of its own; a copy's destination holds poison until it lands, and copies land at start,
+   at wait, or in between (gf_host.timing); cores run in random order, or as threads (-DGF_THREADS). Whatever a chip would do silently
+   wrong ends here in a message and abort(): waiting twice or never, touching bytes in flight, leaving a level, exceeding a hop's limits. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "gf_runtime.h"
+#ifdef GF_THREADS
+#include <pthread.h>
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#define GF_HIDE(p, n) ASAN_POISON_MEMORY_REGION(p, n)
+#define GF_SHOW(p, n) ASAN_UNPOISON_MEMORY_REGION(p, n)
+#else
+#define GF_HIDE(p, n) ((void)(p), (void)(n))
+#define GF_SHOW(p, n) ((void)(p), (void)(n))
+#endif
+
+gf_host_config gf_host = {GF_TIMING_RANDOM, 1, "weights.bin", NULL};
+
+/* One command in flight. `sum` is the checksum of its source when it started. */
+typedef struct {
+  gf_hop hop;
+  gf_dir dir;
+  gf_move move;
+  uint32_t ticket, sum;
+} gf_pending;
+
+typedef struct {
+  uint64_t bytes[GF_HOPS], commands[GF_HOPS];
+} gf_counts;
+
+static const gf_hop_limits gf_limits[GF_HOPS] = GF_HOP_LIMITS;
+static const char *const gf_hop_names[GF_HOPS] = {"l2_l1", "l3_l2"};
+static uint8_t *gf_arena[3];
+static const size_t gf_size[3] = {GF_L1_BYTES, GF_L2_BYTES, GF_L3_BYTES};
+static gf_pending *gf_queue;
+static int gf_queued, gf_capacity;
+static gf_counts gf_count[GF_CALLS + 2]; /* calls, then GF_BETWEEN, GF_OPENING */
+static int gf_call = GF_OPENING;
+static uint32_t gf_tickets, gf_state;
+static int gf_in_team;
+
+static void gf_die(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  fprintf(stderr, "host port: call %d: ", gf_call);
+  vfprintf(stderr, format, args);
+  fputc('\n', stderr);
+  va_end(args);
+  abort();
+}
+
+static uint32_t gf_random(uint32_t n) {
+  gf_state = gf_state * 1664525u + 1013904223u;
+  return (uint32_t)(((uint64_t)(gf_state >> 4) * n) >> 28);
+}
+
+static void gf_poison(uint8_t *p, size_t n) {
+  for (size_t i = 0; i < n; i++) p[i] = (uint8_t)(0xA5 ^ gf_random(256));
+}
+
+static uint8_t *gf_bytes(gf_level level, uint64_t at, uint64_t n) {
+  if (at + n > gf_size[level]) gf_die("bytes %llu..%llu lie outside level L%d", (unsigned long long)at, (unsigned long long)(at + n), level + 1);
+  return gf_arena[level] + at;
+}
+
+/* ---- copies ---- */
+
+static gf_level gf_far_level(gf_hop hop) { return hop == GF_L2_L1 ? GF_LEVEL_L2 : GF_LEVEL_L3; }
+static gf_level gf_near_level(gf_hop hop) { return hop == GF_L2_L1 ? GF_LEVEL_L1 : GF_LEVEL_L2; }
+uint8_t *gf_near(gf_hop hop) { return gf_arena[gf_near_level(hop)]; }
+
+static uint8_t *gf_far(const gf_pending *p, uint32_t i) { return gf_arena[gf_far_level(p->hop)] + p->move.far + (size_t)i * p->move.pitch; }
+static uint8_t *gf_close_by(const gf_pending *p, uint32_t i) { return (uint8_t *)p->move.near + (size_t)i * p->move.run; }
+static uint8_t *gf_from(const gf_pending *p, uint32_t i) { return p->dir == GF_IN ? gf_far(p, i) : gf_close_by(p, i); }
+static uint8_t *gf_to(const gf_pending *p, uint32_t i) { return p->dir == GF_IN ? gf_close_by(p, i) : gf_far(p, i); }
+
+static uint32_t gf_checksum(const gf_pending *p) {
+  uint32_t sum = 2166136261u;
+  for (uint32_t i = 0; i < p->move.runs; i++) {
+    const uint8_t *from = gf_from(p, i);
+    for (uint32_t j = 0; j < p->move.run; j++) sum = (sum ^ from[j]) * 16777619u;
+  }
+  return sum;
+}
+
+static void gf_land(int index) {
+  gf_pending p = gf_queue[index];
+  gf_queue[index] = gf_queue[--gf_queued];
+  for (uint32_t i = 0; i < p.move.runs; i++) GF_SHOW(gf_to(&p, i), p.move.run);
+  if (gf_checksum(&p) != p.sum) gf_die("the source of a copy changed while in flight (%s)", gf_hop_names[p.hop]);
+  for (uint32_t i = 0; i < p.move.runs; i++) memcpy(gf_to(&p, i), gf_from(&p, i), p.move.run);
+  if (p.hop == GF_L2_L1 && p.dir == GF_OUT) gf_poison(p.move.near, (size_t)p.move.run * p.move.runs); /* a stored tile is dead */
+}
+
+/* Any call of the port may find that some commands have landed. */
+static void gf_time_passes(void) {
+  if (gf_host.timing != GF_TIMING_RANDOM) return;
+  for (int i = gf_queued - 1; i >= 0; i--)
+    if (gf_random(3) == 0) gf_land(i);
+}
+
+static void gf_check_move(gf_hop hop, const gf_move *m) {
+  const gf_hop_limits *limit = &gf_limits[hop];
+  uint8_t *near = m->near;
+  if (!m->run || !m->runs) gf_die("an empty command (%s)", gf_hop_names[hop]);
+  if ((uint64_t)m->run * m->runs > limit->max_bytes) gf_die("a command of %u x %u bytes exceeds %s", m->runs, m->run, gf_hop_names[hop]);
+  if (m->runs > 1 && (limit->dims < 2 || m->pitch > limit->max_pitch)) gf_die("%s has no pitch of %u", gf_hop_names[hop], m->pitch);
+  gf_bytes(gf_far_level(hop), m->far, (uint64_t)(m->runs - 1) * m->pitch + m->run);
+  if (near < gf_near(hop)) gf_die("near side below its level (%s)", gf_hop_names[hop]);
+  gf_bytes(gf_near_level(hop), (uint64_t)(near - gf_near(hop)), (uint64_t)m->run * m->runs);
+}
+
+static int gf_overlap(const uint8_t *a, uint32_t n, const uint8_t *b, uint32_t m) { return a < b + m && b < a + n; }
+
+/* A destination may meet nothing in flight, a source no destination in flight. */
+static void gf_check_flight(const gf_pending *p) {
+  for (int q = 0; q < gf_queued; q++) {
+    const gf_pending *o = &gf_queue[q];
+    for (uint32_t i = 0; i < p->move.runs; i++)
+      for (uint32_t j = 0; j < o->move.runs; j++) {
+        int clash = gf_overlap(gf_to(p, i), p->move.run, gf_to(o, j), o->move.run) ||
+                    gf_overlap(gf_from(p, i), p->move.run, gf_to(o, j), o->move.run) ||
+                    gf_overlap(gf_to(p, i), p->move.run, gf_from(o, j), o->move.run);
+        if (clash) gf_die("a copy touches bytes in flight (%s, %s)", gf_hop_names[p->hop], p->dir == GF_IN ? "in" : "out");
+      }
+  }
+}
+
+static void gf_enqueue(const gf_pending *p) {
+  if (gf_queued == gf_capacity) {
+    gf_capacity = gf_capacity ? 2 * gf_capacity : 64;
+    gf_queue = realloc(gf_queue, (size_t)gf_capacity * sizeof *gf_queue);
+    if (!gf_queue) gf_die("out of memory");
+  }
+  gf_queue[gf_queued++] = *p;
+}
+
+static gf_counts *gf_bucket(int call) { return &gf_count[call >= 0 ? call : GF_CALLS - 1 - call]; }
+
+void gf_copy_start(gf_hop hop, gf_dir dir, const gf_move *moves, int n, gf_ticket *ticket) {
+  if (gf_in_team) gf_die("a copy was started inside gf_team_run");
+  gf_time_passes();
+  if (ticket->open != 0 && ticket->open != 1) gf_die("a ticket was not zero-initialised");
+  if (!ticket->open) ticket->port.id = ++gf_tickets;
+  ticket->open = 1;
+  for (int i = 0; i < n; i++) {
+    gf_pending p = {hop, dir, moves[i], ticket->port.id, 0};
+    gf_check_move(hop, &p.move);
+    gf_check_flight(&p);
+    p.sum = gf_checksum(&p);
+    for (uint32_t r = 0; r < p.move.runs; r++) {
+      gf_poison(gf_to(&p, r), p.move.run);
+      GF_HIDE(gf_to(&p, r), p.move.run);
+    }
+    gf_enqueue(&p);
+    gf_bucket(gf_call)->bytes[hop] += (uint64_t)p.move.run * p.move.runs;
+    gf_bucket(gf_call)->commands[hop]++;
+    if (gf_host.timing == GF_TIMING_START) gf_land(gf_queued - 1);
+  }
+}
+
+void gf_copy_wait(gf_ticket *ticket) {
+  if (gf_in_team) gf_die("a copy was waited for inside gf_team_run");
+  if (ticket->open != 1) gf_die("a ticket was waited for that is not open");
+  gf_time_passes();
+  for (int i = gf_queued - 1; i >= 0; i--)
+    if (gf_queue[i].ticket == ticket->port.id) gf_land(i);
+  ticket->open = 0;
+}
+
+void gf_call_begin(int call) {
+  gf_call = call;
+  if (call == GF_BETWEEN) return;
+  for (int i = 0; i < gf_queued; i++) /* only whole buffers may travel across calls */
+    if (gf_queue[i].hop == GF_L2_L1) gf_die("a copy of the call before was never waited for");
+}
+
+/* ---- the team ---- */
+
+#ifdef GF_THREADS
+static __thread int gf_core;
+
+typedef struct {
+  void (*fn)(const void *);
+  const void *args;
+  int core;
+} gf_worker;
+
+static void *gf_work(void *p) {
+  gf_worker *w = p;
+  gf_core = w->core;
+  w->fn(w->args);
+  return NULL;
+}
+
+static void gf_fork(void (*fn)(const void *), const void *args, const int *order) {
+  pthread_t threads[GF_CORES];
+  gf_worker workers[GF_CORES];
+  for (int i = 0; i < GF_CORES; i++) {
+    workers[i].fn = fn, workers[i].args = args, workers[i].core = order[i];
+    if (pthread_create(&threads[i], NULL, gf_work, &workers[i])) gf_die("no thread for a core");
+  }
+  for (int i = 0; i < GF_CORES; i++) pthread_join(threads[i], NULL);
+}
+#else
+static int gf_core;
+
+static void gf_fork(void (*fn)(const void *), const void *args, const int *order) {
+  for (int i = 0; i < GF_CORES; i++) {
+    gf_core = order[i];
+    fn(args);
+  }
+  gf_core = 0;
+}
+#endif
+
+int gf_core_id(void) { return gf_core; }
+int gf_core_count(void) { return GF_CORES; }
+
+void gf_team_run(void (*fn)(const void *), const void *args) {
+  int order[GF_CORES];
+  gf_time_passes();
+  for (int i = 0; i < GF_CORES; i++) { /* shuffled as it is filled */
+    int j = (int)gf_random((uint32_t)i + 1);
+    order[i] = order[j];
+    order[j] = i;
+  }
+  gf_in_team = 1;
+  gf_fork(fn, args, order);
+  gf_in_team = 0;
+}
+
+/* ---- the controller ---- */
+
+int gf_port_open(void) {
+  gf_state = gf_host.seed;
+  gf_call = GF_OPENING;
+  memset(gf_count, 0, sizeof gf_count);
+  for (int level = 0; level < 3; level++) {
+    void *p = NULL;
+    gf_arena[level] = aligned_alloc(64, (gf_size[level] + 64) / 64 * 64);
+    if (!(p = gf_arena[level])) return 1;
+    gf_poison(p, gf_size[level]);
+    GF_HIDE(gf_arena[level] + gf_size[level], (gf_size[level] + 64) / 64 * 64 - gf_size[level]);
+  }
+  return 0;
+}
+
+static void gf_write_counts(FILE *f, const char *name, const gf_counts *c, const char *end) {
+  fprintf(f, "  {\"call\": \"%s\"", name);
+  for (int h = 0; h < GF_HOPS; h++)
+    fprintf(f, ", \"%s\": {\"bytes\": %llu, \"transfers\": %llu}", gf_hop_names[h], (unsigned long long)c->bytes[h], (unsigned long long)c->commands[h]);
+  fprintf(f, "}%s\n", end);
+}
+
+static void gf_write_counters(const char *path) {
+  static const char *const names[] = GF_CALL_NAMES;
+  FILE *f = fopen(path, "w");
+  if (!f) gf_die("cannot write %s", path);
+  fputs("[\n", f);
+  for (int i = 0; i < GF_CALLS; i++) gf_write_counts(f, names[i], gf_bucket(i), ",");
+  gf_write_counts(f, "between", gf_bucket(GF_BETWEEN), ",");
+  gf_write_counts(f, "opening", gf_bucket(GF_OPENING), "");
+  fputs("]\n", f);
+  fclose(f);
+}
+
+void gf_port_close(void) {
+  if (gf_queued) gf_die("%d copies were never waited for", gf_queued);
+  if (gf_host.counters) gf_write_counters(gf_host.counters);
+  for (int level = 0; level < 3; level++) free(gf_arena[level]);
+  free(gf_queue);
+  gf_queue = NULL;
+  gf_capacity = 0;
+}
+
+int gf_load_weights(gf_addr l3, uint32_t bytes) {
+#ifdef GF_WEIGHTS_IN_C
+  extern const uint64_t gf_weights[];
+  memcpy(gf_bytes(GF_LEVEL_L3, l3, bytes), gf_weights, bytes);
+  return 0;
+#else
+  FILE *f = fopen(gf_host.weights, "rb");
+  size_t got = f ? fread(gf_bytes(GF_LEVEL_L3, l3, bytes), 1, bytes, f) : 0;
+  if (f) fclose(f);
+  return got == bytes ? 0 : 2;
+#endif
+}
+
+void gf_put(gf_level level, gf_addr at, const void *from, uint32_t bytes) { memcpy(gf_bytes(level, at, bytes), from, bytes); }
+void gf_get(gf_level level, gf_addr at, void *to, uint32_t bytes) { memcpy(to, gf_bytes(level, at, bytes), bytes); }
+
+#include "port_clock.h"
