@@ -1,4 +1,4 @@
-"""A rule as data: what a rule file says after loading. Contract: ARCHITECTURE.md, "Rules"; grammar: docs/rule-language.md."""
+"""A rule as data: what a rule file says after loading. Grammar: docs/rule-language.md."""
 
 from __future__ import annotations
 
@@ -64,7 +64,10 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A constant by value (`0.5`, `[-1]`): rank 0 or 1 alike, within 4 ulp of the literal rounded to the constant's dtype."""
+    """A constant by value (`0.5`, `[-1]`), rank 0 or 1 alike.
+
+    Equal means within 4 ulp of the literal rounded to the constant's dtype.
+    """
 
     value: float | int | bool | tuple[float, ...] | tuple[int, ...]
     span: Span
@@ -82,10 +85,10 @@ class AttrPattern:
 
 @dataclass(frozen=True, slots=True)
 class OpPattern:
-    """A node. Exactly one of `op` (ONNX operator), `callee` (glob of `domain::name[:overload]`), `op_class` (name of classes.yaml).
+    """A node. Exactly one of `op` (ONNX), `callee` (glob of `domain::name[:overload]`), `op_class` (of classes.yaml).
 
-    `op_capture` binds the operator's name for a class. `inputs` are positional; `defaults[i]` is the literal that an absent optional
-    input i stands for (`Clip(v, lo = -inf)`). `rest` captures variadic inputs (`*xs`). `results` names the outputs bound.
+    `op_capture` binds the operator's name for a class. `inputs` are positional; a pair (i, value) of `defaults` is what
+    an absent optional input i stands for (`Clip(v, lo = -inf)`). `rest` captures variadic inputs (`*xs`).
     `commutative` lets the first two inputs match both ways.
     """
 
@@ -113,7 +116,11 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Alternatives:
-    """`a | b | None`, with real backtracking; every alternative binds the same names (missing ones through `with`)."""
+    """`a | b | None`, with real backtracking.
+
+    Every alternative binds the same names. Where an optional capture is missing the loader wraps the alternative in
+    `With(..., ((name, ELiteral(None)),))`: the name is an absent capture. Only a plain `b | None` stays as it is.
+    """
 
     options: tuple[Pattern, ...]
     span: Span
@@ -130,7 +137,7 @@ class With:
 
 @dataclass(frozen=True, slots=True)
 class Rearrange:
-    """`rearrange(p, "s b (h d) -> b h s d")`: any chain of movement operators whose index map equals the einops text."""
+    """`rearrange(p, "s b (h d) -> b h s d")`: any chain of movement operators with that index map."""
 
     operand: Pattern
     text: str
@@ -144,7 +151,10 @@ Pattern = Capture | Anything | Absent | Literal | OpPattern | Named | Alternativ
 
 @dataclass(frozen=True, slots=True)
 class CaptureType:
-    """`const real[K] | none in 0.01..10`. `dtype` is `real`, `any`, `int`, `bool`, or a numpy name; dims are expression texts, "*S" a group."""
+    """`const real[K] | none in 0.01..10`.
+
+    `dtype` is `real`, `any`, `int`, `bool`, or a numpy name; dims are expression texts, "*S" is a group.
+    """
 
     dtype: str
     dims: tuple[str, ...] | None  # None: any shape
@@ -157,7 +167,7 @@ class CaptureType:
 
 @dataclass(frozen=True, slots=True)
 class StoredType:
-    """`int8 symmetric axis 0`: the storage an emit entry takes for a capture. dtype `float` means the real value itself."""
+    """`int8 symmetric axis 0`: the storage an emit entry takes; dtype `float` is the real value itself."""
 
     dtype: str
     symmetric: bool
@@ -167,8 +177,10 @@ class StoredType:
 
 @dataclass(frozen=True, slots=True)
 class Emit:
-    """One kernel call of an emit entry. `args`/`attrs` map the kernel's names to expressions; `results` its outputs to pattern names
-    or temporaries (default: the single output is the pattern's root)."""
+    """One kernel call of an emit entry. `args`/`attrs` map the kernel's names to expressions.
+
+    `results` maps its outputs to the pattern's names or to temporaries; empty: the single output is the pattern's root.
+    """
 
     kernel: str
     args: tuple[tuple[str, Expression], ...]
@@ -179,8 +191,11 @@ class Emit:
 
 @dataclass(frozen=True, slots=True)
 class EmitEntry:
-    """An alternative: a sequence of calls under storages. `variants` empty = all. `inner` says which inner requantisations are allowed:
-    ("c", "y") for `c: same_as(y)`. `when` are extra conditions of this entry alone."""
+    """An alternative: a sequence of calls under storages; `variants` empty = all.
+
+    `inner` says which inner requantisations are allowed: ("c", "y") for `c: same_as(y)`.
+    `when` are extra conditions of this entry alone.
+    """
 
     calls: tuple[Emit, ...]
     variants: tuple[str, ...]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-Array = np.ndarray
+Array = Any  # float64 arrays; numpy's own annotations of these functions vary from release to release
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 

@@ -31,7 +31,8 @@ class Unknown:
 class Binding:
     """A captured tensor as expressions see it.
 
-    `value` names the real-valued view value, `shape` and `dtype` are its, `const` its value (dequantised) where known at compile time.
+    `value` names the real-valued view value, `shape` and `dtype` are its, `const` its value (dequantised) where
+    known at compile time.
     `stored` names the integer view value behind it, `quantisation` says what those integers mean (None: not quantised),
     `stored_const` their value where known. An absent optional capture is not a Binding but None.
     """
@@ -60,7 +61,7 @@ class NotKnownError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One word of the vocabulary: how it is called, and a sentence for the documentation. `most` None: any number of arguments."""
+    """One word of the vocabulary: how it is written, and a sentence about it. `most` None: any number of arguments."""
 
     call: Callable[..., Value]
     usage: str
@@ -94,8 +95,8 @@ def as_condition(value: Value) -> bool | Unknown:
         return Unknown(e.reason)
 
 
-def as_operand(value: Value) -> ValueRef | np.ndarray | None | Unknown:
-    """A kernel operand out of an expression's value: a reference to a tensor, a constant in logical ONNX order, or None (absent)."""
+def as_operand(value: Value) -> ValueRef | np.ndarray | Unknown | None:
+    """A kernel operand: a reference to a tensor, a constant in logical ONNX order, or None (absent)."""
     if value is None or isinstance(value, (Unknown, ValueRef, np.ndarray)):
         return value
     if isinstance(value, Binding):
@@ -361,7 +362,7 @@ def _broadcasts(a: Value, b: Value) -> bool:
 
 
 def _along(value: Value, axis: Value, rank: Value = None) -> np.ndarray:
-    """[n] shaped so that it runs along `axis` of something with `rank` axes (default: just enough to broadcast a Conv weight)."""
+    """[n] shaped so that it runs along `axis` of something with `rank` axes (4, as a Conv weight has)."""
     array = _array(value)
     if array.ndim == 0:
         return array
@@ -429,7 +430,7 @@ def _zero(value: Value) -> Value:
 
 
 def _stored(value: Value, scale: Value = None) -> Value:
-    """The integers of a capture; with a scale, a constant as int32 at that scale (a bias), kept as it is where it already is that."""
+    """The integers of a capture; with a scale, a constant as int32 at that scale, as it is where it already is that."""
     if scale is not None:
         return _stored_at(value, np.asarray(_array(scale), dtype=np.float64))
     _quantisation(value)

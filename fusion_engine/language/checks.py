@@ -1,0 +1,226 @@
+"""What must hold across the parts of one rule: names bound, types there, kernels and signatures right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from fusion_engine.diagnostics import Diagnostic, Span, did_you_mean
+from fusion_engine.kernels.descriptor import Kernel
+from fusion_engine.language.captures import dim_names
+from fusion_engine.language.expressions import expression_names
+from fusion_engine.language.trees import walk
+from fusion_engine.language.types import Capture, Emit, EmitEntry, EName, Expression, OpPattern, Rule, Variant
+
+At = Callable[[Span, str, str | None], Diagnostic]
+
+
+def check_rule(rule: Rule, kernels: Mapping[str, Kernel] | None, at: At) -> Iterator[Diagnostic]:
+    """Every cross-check of a rule; `at` makes a diagnostic at a span. `kernels` None leaves signatures unchecked."""
+    yield from _check_given(rule, at)
+    for variant in rule.variants:
+        yield from _check_variant(rule, variant, at)
+    for entry in rule.emit:
+        yield from _check_entry(rule, entry, at)
+        if kernels is not None:
+            for call in entry.calls:
+                yield from _check_call(call, kernels, at)
+    for test in rule.tests:
+        if test.kind == "fires" and test.expect not in {v.name for v in rule.variants}:
+            hint = did_you_mean(test.expect, [v.name for v in rule.variants])
+            yield at(test.span, f"no variant is named `{test.expect}`", hint)
+
+
+# ---- given ----
+
+
+def _check_given(rule: Rule, at: At) -> Iterator[Diagnostic]:
+    known = {n for v in rule.variants for n in (*v.captures, *v.results, *v.inner)}
+    for name, type_ in rule.given.items():
+        if name not in known:
+            yield at(type_.span, f"no pattern captures `{name}`", did_you_mean(name, sorted(known)))
+    plain = {d.lstrip("*") for t in rule.given.values() for d in t.dims or ()}
+    attrs = {n for v in rule.variants for n in v.attr_captures}
+    for type_ in rule.given.values():
+        for dim in type_.dims or ():
+            for symbol in sorted(dim_names(dim) - plain - attrs):
+                yield at(type_.span, f"the size `{symbol}` of `{dim}` cannot be solved", "give it a dim of its own")
+
+
+def sizes(rule: Rule) -> frozenset[str]:
+    """The size symbols that the captures' types introduce."""
+    return frozenset(n for t in rule.given.values() for d in t.dims or () for n in dim_names(d) if n[:1].isupper())
+
+
+# ---- variants ----
+
+
+def bound_names(rule: Rule, variant: Variant) -> frozenset[str]:
+    """What expressions of the variant may read, `let` aside."""
+    return frozenset((*variant.captures, *variant.attr_captures, *variant.inner, *variant.results)) | sizes(rule)
+
+
+def _check_variant(rule: Rule, variant: Variant, at: At) -> Iterator[Diagnostic]:
+    names = set(bound_names(rule, variant))
+    for name, expr in variant.let:
+        yield from _unbound(expr, names, f"in variant `{variant.name}`", at)
+        if name in names:
+            yield at(expr.span, f"`{name}` is already bound in variant `{variant.name}`", None)
+        names.add(name)
+    for _, condition in variant.where:
+        yield from _unbound(condition, names, f"in variant `{variant.name}`", at)
+    if isinstance(variant.shared, tuple):
+        for name in variant.shared:
+            if name not in variant.inner:
+                yield at(variant.span, f"`{name}` of `shared` is no inner value", did_you_mean(name, variant.inner))
+    if not any(_applies(e, variant) for e in rule.emit):
+        yield at(variant.span, f"no emit entry takes the variant `{variant.name}`", "its name is missing from `for`")
+    yield from _unused(rule, variant, at)
+
+
+def _unbound(expr: Expression, names: Iterable[str], where: str, at: At) -> Iterator[Diagnostic]:
+    known = sorted(names)
+    for name in expression_names(expr):
+        if name.name not in known:
+            yield at(name.span, f"`{name.name}` is not bound {where}", did_you_mean(name.name, known))
+
+
+def _unused(rule: Rule, variant: Variant, at: At) -> Iterator[Diagnostic]:
+    """Captures that nothing reads: a value that the match would drop."""
+    expressions: list[Expression] = [e for _, e in (*variant.let, *variant.where)]
+    for entry in rule.emit:
+        if _applies(entry, variant):
+            expressions += [e for c in entry.calls for _, e in (*c.args, *c.attrs)] + [e for _, e in entry.when]
+    read = {n.name for e in expressions for n in expression_names(e)} | sizes(rule)
+    read |= {n.name for p in _patterns(variant) for n in _with_names(p)}
+    for name, span in _capture_spans(variant).items():
+        twice = _occurrences(variant, name) > 1
+        if name not in read and not twice and not name.split(".")[-1].startswith("_"):
+            shown = name.split(".")[-1]
+            yield at(span, f"`{shown}` is captured and never used", "write `_` where the value does not matter")
+
+
+def _patterns(variant: Variant) -> list[object]:
+    return [p for root in (variant.pattern, *variant.extra) for p in walk(root)]
+
+
+def _with_names(pattern: object) -> Iterator[EName]:
+    for _, expr in getattr(pattern, "bindings", ()):
+        yield from expression_names(expr)
+
+
+def _capture_spans(variant: Variant) -> dict[str, Span]:
+    spans: dict[str, Span] = {}
+    for p in _patterns(variant):
+        if isinstance(p, Capture) and p.name not in (*variant.inner, *variant.results):
+            spans.setdefault(p.name, p.span)
+        if isinstance(p, OpPattern):
+            for name in [a.capture for a in p.attrs if a.capture] + [n for n in (p.rest, p.op_capture) if n]:
+                spans.setdefault(name, p.span)
+    return {n: s for n, s in spans.items() if not _is_named(variant, n)}
+
+
+def _is_named(variant: Variant, name: str) -> bool:
+    from fusion_engine.language.types import Named
+
+    return any(isinstance(p, Named) and p.name == name for p in _patterns(variant))
+
+
+def _occurrences(variant: Variant, name: str) -> int:
+    """How often a capture stands in one path; alternatives count once, by their fullest option."""
+    from fusion_engine.language.trees import children
+    from fusion_engine.language.types import Alternatives, Pattern
+
+    def count(p: Pattern) -> int:
+        own = int(isinstance(p, Capture) and p.name == name)
+        if isinstance(p, OpPattern):
+            own += sum(a.capture == name for a in p.attrs)
+        inner = [count(c) for c in children(p)]
+        return own + (max(inner, default=0) if isinstance(p, Alternatives) else sum(inner))
+
+    return sum(count(p) for p in (variant.pattern, *variant.extra))
+
+
+# ---- emit ----
+
+
+def _applies(entry: EmitEntry, variant: Variant) -> bool:
+    return not entry.variants or variant.name in entry.variants
+
+
+def _check_entry(rule: Rule, entry: EmitEntry, at: At) -> Iterator[Diagnostic]:
+    names = [v.name for v in rule.variants]
+    for name in entry.variants:
+        if name not in names:
+            yield at(entry.span, f"no variant is named `{name}`", did_you_mean(name, names))
+    for variant in rule.variants:
+        if _applies(entry, variant):
+            yield from _check_bound(rule, entry, variant, at)
+
+
+def _check_bound(rule: Rule, entry: EmitEntry, variant: Variant, at: At) -> Iterator[Diagnostic]:
+    names = set(bound_names(rule, variant)) | {n for n, _ in variant.let}
+    where = f"in variant `{variant.name}`"
+    for _, condition in entry.when:
+        yield from _unbound(condition, names, where, at)
+    for name, type_ in entry.stored.items():
+        if name not in (*variant.captures, *variant.results, *variant.inner):
+            yield at(type_.span, f"`{name}` is not captured {where}", did_you_mean(name, sorted(names)))
+    for name, like in entry.inner:
+        for n, known in ((name, variant.inner), (like, (*variant.results, *variant.captures, *variant.inner))):
+            if n not in known:
+                yield at(entry.span, f"`{n}` is no inner value {where}", did_you_mean(n, known))
+    for i, call in enumerate(entry.calls):
+        for _, expr in (*call.args, *call.attrs):
+            yield from _unbound(expr, names, where, at)
+        yield from _check_types(rule, variant, call, at)
+        yield from _check_results(variant, call, i == len(entry.calls) - 1, names, at)
+        names |= {target for _, target in call.results}
+
+
+def _check_types(rule: Rule, variant: Variant, call: Emit, at: At) -> Iterator[Diagnostic]:
+    """A captured tensor that a kernel takes has a type in `given`."""
+    for _, expr in call.args:
+        for name in expression_names(expr):
+            if name.name in variant.captures and name.name not in rule.given:
+                yield at(name.span, f"`{name.name}` has no type in `given`", None)
+
+
+def _check_results(variant: Variant, call: Emit, last: bool, names: set[str], at: At) -> Iterator[Diagnostic]:
+    if not call.results and not last:
+        yield at(call.span, "a call before the last must name its results", "results: {y: temporary}")
+    for _, target in call.results:
+        if target in names and target not in (*variant.results, *variant.inner):
+            yield at(call.span, f"`{target}` is already bound", "a temporary needs a name of its own")
+
+
+def _check_call(call: Emit, kernels: Mapping[str, Kernel], at: At) -> Iterator[Diagnostic]:
+    kernel = kernels.get(call.kernel)
+    if kernel is None:
+        yield at(call.span, f"unknown kernel `{call.kernel}`", did_you_mean(call.kernel, kernels))
+        return
+    inputs = {o.name: o for o in kernel.inputs}
+    attrs = {a.name: a for a in kernel.attrs}
+    outputs = [o.name for o in kernel.outputs]
+    yield from _unknown("operand", call.kernel, [(n, e.span) for n, e in call.args], inputs, at)
+    yield from _unknown("attribute", call.kernel, [(n, e.span) for n, e in call.attrs], attrs, at)
+    yield from _unknown("result", call.kernel, [(n, call.span) for n, _ in call.results], outputs, at)
+    given = {n for n, _ in call.args} | {n for n, _ in call.attrs}
+    for name in [o.name for o in kernel.inputs if not o.optional] + [a.name for a in kernel.attrs if a.required]:
+        if name not in given:
+            yield at(call.span, f"kernel `{call.kernel}` needs `{name}`", f"it takes {_signature(kernel)}")
+    if not call.results and len(outputs) != 1:
+        yield at(call.span, f"kernel `{call.kernel}` has {len(outputs)} results: name them", "results: {y: y}")
+
+
+def _signature(kernel: Kernel) -> str:
+    return ", ".join([*(o.name for o in kernel.inputs), *(a.name for a in kernel.attrs)])
+
+
+def _unknown(
+    what: str, kernel: str, words: Iterable[tuple[str, Span]], known: Iterable[str], at: At
+) -> Iterator[Diagnostic]:
+    names = tuple(known)
+    for word, span in words:
+        if word not in names:
+            hint = did_you_mean(word, names) or f"it has: {', '.join(names) or 'none'}"
+            yield at(span, f"kernel `{kernel}` has no {what} `{word}`", hint)

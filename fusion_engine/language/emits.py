@@ -1,0 +1,73 @@
+"""The `emit` entries of a rule: which kernel calls take the match, under which storages."""
+
+from __future__ import annotations
+
+import re
+
+from fusion_engine.diagnostics import Diagnostic, GapFuseError
+from fusion_engine.language.captures import read_stored_type
+from fusion_engine.language.types import Emit, EmitEntry, StoredType
+from fusion_engine.language.variants import read_conditions, read_named
+from fusion_engine.marked_yaml import Marked, as_int, as_list, as_text, as_texts, check_map, pairs
+
+CALL_KEYS = ("kernel", "args", "attrs", "results")
+ENTRY_KEYS = ("for", "stored", "inner", "when", "within")
+
+
+def read_entry(mark: Marked, problems: list[Diagnostic]) -> EmitEntry | None:
+    """One entry: a call, or under `calls` a sequence. None where it cannot be read, with the reasons in `problems`."""
+    sequence = mark.get("calls") if mark.kind == "map" else None
+    keys = ("calls", *ENTRY_KEYS) if sequence is not None else (*CALL_KEYS, *ENTRY_KEYS)
+    required = () if sequence is not None else ("kernel",)
+    before = len(problems)
+    if not check_map(mark, "an emit entry", keys, problems, required):
+        return None
+    marks = as_list(sequence, "calls", problems) if sequence is not None else (mark,)
+    calls = tuple(c for c in (_call(m, problems, m is not mark) for m in marks) if c is not None)
+    if not calls and len(problems) == before:
+        problems.append(mark.error("an emit entry without a call"))
+    entry = EmitEntry(
+        calls=calls,
+        variants=as_texts(mark.get("for"), "for", problems),
+        stored=_stored(mark.get("stored"), problems),
+        inner=_inner(mark.get("inner"), problems),
+        when=read_conditions(mark.get("when"), problems),
+        within=as_int(mark.get("within"), "within", problems),
+        span=mark.span,
+    )
+    return entry if len(problems) == before else None
+
+
+def _call(mark: Marked, problems: list[Diagnostic], alone: bool) -> Emit | None:
+    if alone and not check_map(mark, "a call", CALL_KEYS, problems, ("kernel",)):
+        return None
+    kernel = as_text(mark.get("kernel"), "kernel", problems)
+    args = read_named(mark.get("args"), "args", problems)
+    attrs = read_named(mark.get("attrs"), "attrs", problems)
+    results = tuple(
+        (key.text.strip(), as_text(value, "a result", problems) or "")
+        for key, value in pairs(mark.get("results"), "results", problems)
+    )
+    place = mark.get("kernel")
+    return Emit(kernel, args, attrs, results, (place or mark).span) if kernel else None
+
+
+def _stored(mark: Marked | None, problems: list[Diagnostic]) -> dict[str, StoredType]:
+    found: dict[str, StoredType] = {}
+    for key, value in pairs(mark, "stored", problems):
+        try:
+            found.update({name.strip(): read_stored_type(value) for name in key.text.split(",")})
+        except GapFuseError as e:
+            problems.extend(e.diagnostics)
+    return found
+
+
+def _inner(mark: Marked | None, problems: list[Diagnostic]) -> tuple[tuple[str, str], ...]:
+    found: list[tuple[str, str]] = []
+    for key, value in pairs(mark, "inner", problems):
+        m = re.fullmatch(r"same_as\(\s*(\w+)\s*\)", as_text(value, "inner", problems) or "")
+        if m is None:
+            problems.append(value.error("what an inner quantisation may be reads `same_as(y)`"))
+            continue
+        found.append((key.text.strip(), m[1]))
+    return tuple(found)

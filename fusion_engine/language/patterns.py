@@ -1,0 +1,385 @@
+"""Pattern text into Pattern trees: operators, captures, literals, alternatives, and fragments expanded in place."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from fusion_engine.diagnostics import GapFuseError, did_you_mean
+from fusion_engine.language.expressions import CONSTANTS, convert_expression
+from fusion_engine.language.fragments import Fragment, FragmentLine
+from fusion_engine.language.operators import COMMUTATIVE, most_inputs, operators
+from fusion_engine.language.text import RuleText
+from fusion_engine.language.trees import NodeCount, rename_expression
+from fusion_engine.language.types import (
+    Absent,
+    Alternatives,
+    Anything,
+    AttrPattern,
+    Capture,
+    Literal,
+    Named,
+    OpPattern,
+    Pattern,
+    Rearrange,
+    With,
+)
+
+INFIX = {ast.Add: "Add", ast.Sub: "Sub", ast.Mult: "Mul", ast.Div: "Div"}
+LiteralValue = int | float | str | tuple[int, ...] | tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Reader:
+    """What a name means while one text is read.
+
+    `defined` maps a name that a statement or a fragment's operand gave to its pattern; `renamed` maps a fragment's
+    names to the rule's; `prefix` makes a fragment's own names unlike every other.
+    """
+
+    text: RuleText
+    fragments: Mapping[str, Fragment]
+    classes: Mapping[str, tuple[str, ...]]
+    defined: Mapping[str, Pattern] = field(default_factory=dict)
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    prefix: str = ""
+    stack: tuple[str, ...] = ()
+    serial: count[int] = field(default_factory=count)
+    nodes: NodeCount = field(default_factory=NodeCount)
+
+    def name(self, name: str) -> str:
+        """The rule's name for a name of this text."""
+        return self.renamed.get(name, self.prefix + name)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """`names = pattern`: `patterns[i]` is what `names[i]` stands for (several for a node with several outputs)."""
+
+    names: tuple[str, ...]
+    patterns: tuple[Pattern, ...]
+    node: ast.Assign
+
+
+def read_statements(reader: Reader, body: list[ast.stmt]) -> tuple[list[Statement], Reader]:
+    """The assignments of a pattern text in order, and a reader that knows their names. Raises GapFuseError."""
+    statements: list[Statement] = []
+    for node in body:
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+            raise reader.text.error(node, "a line of a pattern reads `name = pattern`")
+        statement = _statement(reader, node)
+        known = {n: Named(n, p, p.span) for n, p in zip(statement.names, statement.patterns, strict=True)}
+        statements.append(statement)
+        reader = replace(reader, defined={**reader.defined, **known})
+    return statements, reader
+
+
+def _statement(reader: Reader, node: ast.Assign) -> Statement:
+    # `y = act(n) -> lo, hi` parses as a tuple; `a, b = Split(x)` has a tuple of targets
+    target = node.targets[0]
+    targets = target.elts if isinstance(target, ast.Tuple) else [target]
+    names = []
+    for t in targets:
+        if not isinstance(t, ast.Name):
+            raise reader.text.error(t, "only a name can stand left of `=`")
+        _check_name(reader, t)
+        if reader.name(t.id) in reader.defined:
+            raise reader.text.error(t, f"`{t.id}` is defined twice")
+        names.append(reader.name(t.id))
+    pattern = read_pattern(reader, node.value)
+    if len(names) == 1:
+        return Statement(tuple(names), (pattern,), node)
+    if not isinstance(pattern, OpPattern):
+        raise reader.text.error(node.value, "only one operator's results can be given several names")
+    return Statement(tuple(names), tuple(replace(pattern, output=i) for i in range(len(names))), node)
+
+
+def _check_name(reader: Reader, node: ast.Name) -> None:
+    if node.id in CONSTANTS or not (node.id[0].islower() or node.id[0] == "_"):
+        raise reader.text.error(node, f"`{node.id}` cannot name a value", "values are named in lower case")
+    if node.id in reader.fragments:
+        raise reader.text.error(node, f"`{node.id}` is a fragment's name")
+
+
+def read_pattern(reader: Reader, node: ast.expr) -> Pattern:
+    """One pattern out of Python syntax. Raises GapFuseError at the place."""
+    reader.nodes.add(reader.text, node)
+    span = reader.text.span(node)
+    match node:
+        case ast.Tuple(elts=[ast.BinOp(op=ast.RShift()) as first, *rest]):
+            return _fragment_call(reader, first, rest)
+        case ast.BinOp(op=ast.RShift()):
+            return _fragment_call(reader, node, [])
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            options = (*_options(read_pattern(reader, left), left), *_options(read_pattern(reader, right), right))
+            return Alternatives(options, span)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in INFIX:
+            name = INFIX[type(op)]
+            inputs = (read_pattern(reader, left), read_pattern(reader, right))
+            return OpPattern(name, None, None, None, inputs, (), None, (), name in COMMUTATIVE, span)
+        case ast.Constant(value=None):
+            return Absent(span)
+        case ast.Name(id="_"):
+            return Anything(span)
+        case ast.Name(id=name) if name not in CONSTANTS:
+            return _name(reader, node)
+        case ast.Call(func=ast.Name(id="rearrange")):
+            return _rearrange(reader, node)
+        case ast.Call(func=ast.Name(id=name)) if name[0].islower() and name not in reader.classes:
+            return _expand(reader, node, ())
+        case ast.Call():
+            return _operator(reader, node)
+        case ast.NamedExpr(target=target, value=value):
+            _check_name(reader, target)
+            return Named(reader.name(target.id), read_pattern(reader, value), span)
+    return Literal(_number_or_list(reader, node), span)
+
+
+def _options(pattern: Pattern, node: ast.expr) -> tuple[Pattern, ...]:
+    """`a | b | c` is one list of options."""
+    chained = isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr)
+    return pattern.options if chained and isinstance(pattern, Alternatives) else (pattern,)
+
+
+def _name(reader: Reader, node: ast.Name) -> Pattern:
+    name = reader.name(node.id)
+    if node.id in reader.defined:
+        return reader.defined[node.id]
+    if name in reader.defined:
+        return reader.defined[name]
+    _check_name(reader, node)
+    return Capture(name, reader.text.span(node))
+
+
+def _rearrange(reader: Reader, node: ast.Call) -> Pattern:
+    match node.args, node.keywords:
+        case [operand, ast.Constant(value=str() as text)], []:
+            if text.count("->") != 1:
+                raise reader.text.error(node.args[1], "an einops text has one `->`")
+            return Rearrange(read_pattern(reader, operand), text, reader.text.span(node))
+    raise reader.text.error(node, 'it is written rearrange(p, "a b -> b a")')
+
+
+# ---- literals ----
+
+
+def _number_or_list(reader: Reader, node: ast.expr) -> float | int | bool | tuple[float, ...] | tuple[int, ...]:
+    value = literal(reader.text, node)
+    if isinstance(value, str):
+        raise reader.text.error(node, "a text is not a tensor", 'a text called, "domain::name"(x), matches a function')
+    return value
+
+
+def literal(text: RuleText, node: ast.expr) -> LiteralValue:
+    """A number, a text or a list of numbers. Raises GapFuseError."""
+    match node:
+        case ast.Constant(value=bool() | int() | float() | str() as value):
+            return value
+        case ast.Name(id="inf" | "nan" as name):
+            return float(name)
+        case ast.Name(id="true" | "false" as name):
+            return name == "true"
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            negated = literal(text, operand)
+            if isinstance(negated, (int, float)):
+                return -negated
+        case ast.List(elts=elts):
+            items = [literal(text, e) for e in elts]
+            if all(isinstance(i, int) for i in items):
+                return tuple(i for i in items if isinstance(i, int))
+            if all(isinstance(i, (int, float)) for i in items):
+                return tuple(float(i) for i in items if isinstance(i, (int, float)))
+    raise text.error(node, "not part of the pattern language", "docs/rule-language.md lists what is")
+
+
+# ---- operators ----
+
+
+def _operator(reader: Reader, node: ast.Call) -> Pattern:
+    match node.func:
+        case ast.Name(id=op) if op in reader.classes:
+            return _node(reader, node, op_class=op)
+        case ast.Name(id=op):
+            _check_operator(reader, node.func, op, node)
+            return _node(reader, node, op=op)
+        case ast.Constant(value=str() as callee):
+            if "::" not in callee:
+                raise reader.text.error(node.func, "a function is named `domain::name`")
+            return _node(reader, node, callee=callee)
+        case ast.Subscript(value=ast.Name(id=name), slice=ast.Name(id=captured)):
+            if name not in reader.classes:
+                raise reader.text.error(node.func, f"unknown class `{name}`", _known(name, reader.classes))
+            return _node(reader, node, op_class=name, op_capture=reader.name(captured))
+    raise reader.text.error(node.func, "what is called is an operator, a fragment, class[op], or a text `domain::name`")
+
+
+def _check_operator(reader: Reader, place: ast.expr, op: str, node: ast.Call) -> None:
+    schema = operators().get(op)
+    if schema is None:
+        raise reader.text.error(place, f"unknown operator `{op}`", _known(op, operators()))
+    most = most_inputs(schema)
+    if most is not None and len(node.args) > most:
+        raise reader.text.error(node.args[most], f"`{op}` has at most {most} inputs")
+
+
+def _known(word: str, known: Mapping[str, object]) -> str | None:
+    return did_you_mean(word, known)
+
+
+def _node(
+    reader: Reader,
+    node: ast.Call,
+    op: str | None = None,
+    callee: str | None = None,
+    op_class: str | None = None,
+    op_capture: str | None = None,
+) -> OpPattern:
+    inputs: list[Pattern] = []
+    rest: str | None = None
+    for arg in node.args:
+        if rest is not None:
+            raise reader.text.error(arg, "nothing can follow the variadic inputs")
+        if isinstance(arg, ast.Starred):
+            rest = _starred(reader, arg)
+            continue
+        inputs.append(read_pattern(reader, arg))
+    attrs, defaults = _keywords(reader, node, op, inputs)
+    commutative = op in COMMUTATIVE and len(inputs) == 2
+    return OpPattern(
+        op, callee, op_class, op_capture, tuple(inputs), defaults, rest, attrs, commutative, reader.text.span(node)
+    )
+
+
+def _starred(reader: Reader, node: ast.Starred) -> str:
+    if not isinstance(node.value, ast.Name):
+        raise reader.text.error(node, "variadic inputs are written `*name`")
+    _check_name(reader, node.value)
+    return reader.name(node.value.id)
+
+
+def _keywords(
+    reader: Reader, node: ast.Call, op: str | None, inputs: list[Pattern]
+) -> tuple[tuple[AttrPattern, ...], tuple[tuple[int, float], ...]]:
+    """Keywords that name attributes, and those that name the next optional input with what its absence means."""
+    schema = operators()[op] if op is not None else None
+    attrs: list[AttrPattern] = []
+    defaults: list[tuple[int, float]] = []
+    for word in node.keywords:
+        if word.arg is None:
+            raise reader.text.error(word, "`**` is not part of the pattern language")
+        if schema is None or word.arg in schema.attributes:
+            attrs.append(_attribute(reader, word, word.arg))
+            continue
+        defaults.append((len(inputs), _meaning(reader, word, word.arg, op or "", len(inputs))))
+        inputs.append(Capture(reader.name(word.arg), reader.text.span(word)))
+    return tuple(attrs), tuple(defaults)
+
+
+def _attribute(reader: Reader, word: ast.keyword, name: str) -> AttrPattern:
+    span = reader.text.span(word)
+    if isinstance(word.value, ast.Name) and word.value.id not in CONSTANTS:
+        return AttrPattern(name, None, reader.name(word.value.id), span)
+    return AttrPattern(name, literal(reader.text, word.value), None, span)
+
+
+def _meaning(reader: Reader, word: ast.keyword, name: str, op: str, position: int) -> float:
+    known = operators()[op]
+    hint = (
+        did_you_mean(name, known.attributes) or f"attributes of {op}: {', '.join(sorted(known.attributes)) or 'none'}"
+    )
+    most = most_inputs(known)
+    if most is not None and position >= most:
+        raise reader.text.error(word, f"`{op}` has no attribute `{name}`", hint)
+    if isinstance(word.value, ast.Name) and word.value.id not in CONSTANTS:
+        raise reader.text.error(word, f"`{op}` has no attribute `{name}`", hint)
+    value = literal(reader.text, word.value)
+    if not isinstance(value, (int, float)):
+        raise reader.text.error(
+            word, f"what an absent `{name}` means must be a number, since `{op}` has no such attribute", hint
+        )
+    return float(value)
+
+
+# ---- fragments ----
+
+
+def _fragment_call(reader: Reader, node: ast.BinOp, rest: list[ast.expr]) -> Pattern:
+    outputs = [node.right, *rest]
+    call = node.left
+    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in reader.fragments):
+        raise reader.text.error(call, "`->` follows a fragment's call", "write (a | act(v) -> lo, hi) with parentheses")
+    names = []
+    for out in outputs:
+        if not isinstance(out, ast.Name):
+            raise reader.text.error(out, "a fragment's results are names")
+        names.append(reader.name(out.id))
+    return _expand(reader, call, tuple(names))
+
+
+def _expand(reader: Reader, node: ast.Call, outputs: tuple[str, ...]) -> Pattern:
+    assert isinstance(node.func, ast.Name)
+    name = node.func.id
+    fragment = reader.fragments.get(name)
+    if fragment is None:
+        known = {**reader.fragments, **reader.classes, **operators(), "rearrange": None}
+        raise reader.text.error(node.func, f"unknown fragment `{name}`", _known(name, known))
+    if name in reader.stack:
+        raise reader.text.error(node.func, f"the fragment `{name}` uses itself")
+    if node.keywords or len(node.args) != len(fragment.params):
+        raise reader.text.error(node, f"`{name}` takes {len(fragment.params)} operands", f"it is {fragment.signature}")
+    if len(outputs) != len(fragment.outputs):
+        raise reader.text.error(node, f"`{name}` gives {len(fragment.outputs)} results", f"it is {fragment.signature}")
+    prefix = f"{name}.{next(reader.serial)}."
+    actual = {p: _operand(reader, a, prefix + p) for p, a in zip(fragment.params, node.args, strict=True)}
+    renamed = dict(zip(fragment.outputs, outputs, strict=True))
+    options = tuple(_option(reader, fragment, line, actual, renamed, prefix, node) for line in fragment.lines)
+    return options[0] if len(options) == 1 else Alternatives(options, reader.text.span(node))
+
+
+def _operand(reader: Reader, node: ast.expr, name: str) -> Pattern:
+    """A fragment's operand gets a name, so that `d * d` means one value twice."""
+    pattern = read_pattern(reader, node)
+    return (
+        pattern
+        if isinstance(pattern, (Capture, Named, Literal, Absent, Anything))
+        else Named(name, pattern, pattern.span)
+    )
+
+
+def _option(
+    reader: Reader,
+    fragment: Fragment,
+    line: FragmentLine,
+    actual: Mapping[str, Pattern],
+    renamed: Mapping[str, str],
+    prefix: str,
+    call: ast.Call,
+) -> Pattern:
+    inner = replace(
+        reader,
+        text=line.text,
+        defined=actual,
+        renamed=renamed,
+        prefix=prefix,
+        stack=(*reader.stack, fragment.name),
+    )
+    try:
+        _, inner = read_statements(inner, line.body[:-1])
+        last = line.body[-1]
+        if not isinstance(last, ast.Expr):
+            raise line.text.error(last, "the last line of a fragment is the value itself")
+        pattern = read_pattern(inner, last.value)
+    except GapFuseError as e:
+        note = f"in the fragment `{fragment.name}` used at {reader.text.span(call)}"
+        raise GapFuseError(replace(d, notes=(*d.notes, note)) for d in e.diagnostics) from e
+    if line.bindings is None:
+        return pattern
+    bindings = []
+    for word in line.bindings.keywords:
+        if word.arg is None:
+            raise line.text.error(word, "`with` binds name = expression")
+        value = rename_expression(convert_expression(line.with_text or line.text, word.value), inner.name)
+        bindings.append((inner.name(word.arg), value))
+    return With(pattern, tuple(bindings), pattern.span)

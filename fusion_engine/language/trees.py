@@ -1,0 +1,232 @@
+"""Walks over Pattern and Expression trees: what is bound where, what is used twice, which operator a root can be."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from fusion_engine.language.operators import MOVEMENT
+from fusion_engine.language.text import RuleText
+from fusion_engine.language.types import (
+    Absent,
+    Alternatives,
+    Anything,
+    Capture,
+    EApply,
+    EList,
+    ELiteral,
+    EName,
+    Expression,
+    Literal,
+    Named,
+    OpPattern,
+    Pattern,
+    Rearrange,
+    With,
+)
+
+MAX_NODES = 20_000
+
+
+class NodeCount:
+    """Pattern nodes read so far for one variant: fragments within fragments multiply."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def add(self, text: RuleText, node: ast.expr) -> None:
+        self.count += 1
+        if self.count > MAX_NODES:
+            raise text.error(node, f"the pattern grows beyond {MAX_NODES} parts: fragments multiply")
+
+
+def rename_expression(expr: Expression, rename: Callable[[str], str]) -> Expression:
+    """Every name replaced."""
+    match expr:
+        case EName(name=name, span=span):
+            return EName(rename(name), span)
+        case EList(items=items, span=span):
+            return EList(tuple(rename_expression(i, rename) for i in items), span)
+        case EApply(fn=fn, args=args, span=span):
+            return EApply(fn, tuple(rename_expression(a, rename) for a in args), span)
+    return expr
+
+
+def children(pattern: Pattern) -> tuple[Pattern, ...]:
+    """The patterns directly inside."""
+    match pattern:
+        case OpPattern(inputs=inputs):
+            return inputs
+        case Named(pattern=inner) | With(pattern=inner):
+            return (inner,)
+        case Rearrange(operand=inner):
+            return (inner,)
+        case Alternatives(options=options):
+            return options
+    return ()
+
+
+def walk(pattern: Pattern) -> Iterator[Pattern]:
+    """The pattern and everything inside, outermost first."""
+    yield pattern
+    for child in children(pattern):
+        yield from walk(child)
+
+
+def rebuild(pattern: Pattern, change: Callable[[Pattern], Pattern]) -> Pattern:
+    """The same pattern with each direct child changed, left to right."""
+    match pattern:
+        case OpPattern(inputs=inputs):
+            return replace(pattern, inputs=tuple(change(i) for i in inputs))
+        case Named(pattern=inner) | With(pattern=inner):
+            return replace(pattern, pattern=change(inner))
+        case Rearrange(operand=inner):
+            return replace(pattern, operand=change(inner))
+        case Alternatives(options=options):
+            return replace(pattern, options=tuple(change(o) for o in options))
+    return pattern
+
+
+def name_once(pattern: Pattern, seen: frozenset[str]) -> tuple[Pattern, frozenset[str]]:
+    """Keep the first occurrence of each named inner value on every path; later ones become captures of it."""
+    if isinstance(pattern, Named):
+        if pattern.name in seen:
+            return Capture(pattern.name, pattern.span), seen
+        inner, after = name_once(pattern.pattern, seen)
+        return replace(pattern, pattern=inner), after | {pattern.name}
+    if isinstance(pattern, Alternatives):
+        results = [name_once(o, seen) for o in pattern.options]
+        common = frozenset.intersection(*(after for _, after in results))
+        return replace(pattern, options=tuple(p for p, _ in results)), common
+    parts: list[Pattern] = []
+    for child in children(pattern):
+        part, seen = name_once(child, seen)
+        parts.append(part)
+    queue = iter(parts)
+    return rebuild(pattern, lambda _: next(queue)), seen
+
+
+def tensor_names(pattern: Pattern) -> dict[str, Pattern]:
+    """Captured tensors, variadic ones too, and what `with` binds, in order; fragments' own names left out."""
+    found: dict[str, Pattern] = {}
+    for p in walk(pattern):
+        names = [p.name] if isinstance(p, Capture) else [n for n, _ in p.bindings] if isinstance(p, With) else []
+        if isinstance(p, OpPattern) and p.rest:
+            names.append(p.rest)
+        for name in names:
+            if not is_local(name):
+                found.setdefault(name, p)
+    return found
+
+
+def attr_names(pattern: Pattern) -> dict[str, Pattern]:
+    """Captured attributes and operator names of classes, in order of appearance."""
+    found: dict[str, Pattern] = {}
+    for p in walk(pattern):
+        if isinstance(p, OpPattern):
+            names = [a.capture for a in p.attrs if a.capture] + ([p.op_capture] if p.op_capture else [])
+            for name in names:
+                if not is_local(name):
+                    found.setdefault(name, p)
+    return found
+
+
+def inner_names(pattern: Pattern) -> dict[str, Pattern]:
+    """Named inner values in order of appearance, without fragments' own."""
+    found: dict[str, Pattern] = {}
+    for p in walk(pattern):
+        if isinstance(p, Named) and not is_local(p.name):
+            found.setdefault(p.name, p)
+    return found
+
+
+def is_local(name: str) -> bool:
+    """Whether a name belongs to a fragment's inside (`act.0.v`)."""
+    return "." in name
+
+
+def bound(pattern: Pattern) -> frozenset[str]:
+    """Names that are bound on every path through the pattern."""
+    match pattern:
+        case Capture(name=name):
+            return frozenset((name,))
+        case Named(name=name, pattern=inner):
+            return bound(inner) | {name}
+        case With(pattern=inner, bindings=bindings):
+            return bound(inner) | {n for n, _ in bindings}
+        case Rearrange(operand=inner):
+            return bound(inner)
+        case Alternatives(options=options):
+            return frozenset.intersection(*(bound(o) for o in options))
+        case OpPattern(inputs=inputs, attrs=attrs, rest=rest, op_capture=op):
+            own = {a.capture for a in attrs if a.capture} | {n for n in (rest, op) if n}
+            return frozenset(own).union(*(bound(i) for i in inputs))
+    return frozenset()
+
+
+def some_bound(pattern: Pattern) -> frozenset[str]:
+    """Names that some path through the pattern binds; inner values and fragments' own names aside."""
+    return frozenset({*tensor_names(pattern), *attr_names(pattern)})
+
+
+def balance(pattern: Pattern, optional: frozenset[str]) -> Pattern:
+    """Give every alternative the same names: where an optional capture is missing, `With` binds it to None."""
+    pattern = rebuild(pattern, lambda p: balance(p, optional))
+    if not isinstance(pattern, Alternatives):
+        return pattern
+    wanted = frozenset().union(*(some_bound(o) for o in pattern.options))
+    return replace(pattern, options=tuple(_completed(o, wanted, optional, pattern) for o in pattern.options))
+
+
+def _completed(option: Pattern, wanted: frozenset[str], optional: frozenset[str], of: Alternatives) -> Pattern:
+    missing = sorted(n for n in wanted - bound(option) if n in optional)
+    plain = isinstance(option, Absent) and all(isinstance(o, (Absent, Capture)) for o in of.options)
+    if not missing or plain:
+        return option
+    return With(option, tuple((n, ELiteral(None, option.span)) for n in missing), option.span)
+
+
+def unbalanced(pattern: Pattern) -> Iterator[tuple[Pattern, str]]:
+    """Each alternative that lacks a name which another binds."""
+    for p in walk(pattern):
+        if not isinstance(p, Alternatives):
+            continue
+        wanted = frozenset().union(*(some_bound(o) for o in p.options))
+        plain = all(isinstance(o, (Absent, Capture)) for o in p.options)
+        for option in p.options:
+            if plain and isinstance(option, Absent):
+                continue
+            yield from ((option, name) for name in sorted(wanted - bound(option)))
+
+
+def roots(pattern: Pattern, classes: Mapping[str, tuple[str, ...]]) -> frozenset[str] | None:
+    """Operators that can make the pattern's value; None where it may be anything."""
+    match pattern:
+        case Named(pattern=inner) | With(pattern=inner):
+            return roots(inner, classes)
+        case OpPattern(op=str() as op):
+            return frozenset((op,))
+        case OpPattern(op_class=str() as name):
+            return frozenset(classes[name])
+        case OpPattern(callee=str() as callee):
+            return None if set(callee) & set("*?[") else frozenset((callee.split(":" * 3)[0],))
+        case Rearrange(operand=inner):
+            below = roots(inner, classes)
+            return frozenset(MOVEMENT) | below if below is not None else frozenset(MOVEMENT)
+        case Alternatives(options=options):
+            each = [roots(o, classes) for o in options]
+            return None if any(r is None for r in each) else frozenset().union(*(r for r in each if r is not None))
+    return None
+
+
+def has_anchor(pattern: Pattern) -> bool:
+    """Whether the root is an operator on every path (a globbed function counts)."""
+    match pattern:
+        case Named(pattern=inner) | With(pattern=inner):
+            return has_anchor(inner)
+        case Alternatives(options=options):
+            return all(has_anchor(o) for o in options)
+        case Capture() | Anything() | Absent() | Literal():
+            return False
+    return True
