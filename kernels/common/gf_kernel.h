@@ -39,18 +39,26 @@ static inline gf_range gf_share_step(int32_t n, int32_t step) {
 /* This core's part of 0..n. */
 static inline gf_range gf_share(int32_t n) { return gf_share_step(n, 1); }
 
-/* Vectors of 16 lanes (and the int16 pairs that feed them). The _u forms may sit at any address and alias anything: load and store through them,
-   `v = *(const gf_f32x16_u *)p`. Vectors are never passed to or returned from functions: their calling convention depends on the target's options. */
-typedef float gf_f32x16 __attribute__((vector_size(64)));
-typedef int32_t gf_i32x16 __attribute__((vector_size(64)));
-typedef int16_t gf_i16x16 __attribute__((vector_size(32)));
-typedef int16_t gf_i16x32 __attribute__((vector_size(64)));
-typedef int8_t gf_i8x16 __attribute__((vector_size(16)));
-typedef int8_t gf_i8x32 __attribute__((vector_size(32)));
-typedef float gf_f32x16_u __attribute__((vector_size(64), aligned(1), may_alias));
-typedef int32_t gf_i32x16_u __attribute__((vector_size(64), aligned(1), may_alias));
-typedef int16_t gf_i16x16_u __attribute__((vector_size(32), aligned(1), may_alias));
-typedef int8_t gf_i8x16_u __attribute__((vector_size(16), aligned(1), may_alias));
-typedef int8_t gf_i8x32_u __attribute__((vector_size(32), aligned(1), may_alias));
+/* Vectors of GF_LANES 32-bit lanes, as wide as the target's registers, and the narrower integers that widen to them one step at a time.
+   The _u forms may sit at any address and alias anything: load and store through them, `v = *(const gf_vf32_u *)p`.
+   Vectors are never passed to or returned from functions: how that is done depends on the target's options. */
+#if defined(__AVX512F__)
+#define GF_LANES 16
+#elif defined(__AVX__)
+#define GF_LANES 8
+#else
+#define GF_LANES 4
+#endif
+typedef float gf_vf32 __attribute__((vector_size(4 * GF_LANES)));
+typedef int32_t gf_vi32 __attribute__((vector_size(4 * GF_LANES)));
+typedef int16_t gf_vi16 __attribute__((vector_size(2 * GF_LANES)));
+typedef int8_t gf_vi8 __attribute__((vector_size(GF_LANES)));
+typedef float gf_vf32_u __attribute__((vector_size(4 * GF_LANES), aligned(4), may_alias));
+typedef int32_t gf_vi32_u __attribute__((vector_size(4 * GF_LANES), aligned(4), may_alias));
+typedef int16_t gf_vi16_u __attribute__((vector_size(2 * GF_LANES), aligned(2), may_alias));
+typedef int8_t gf_vi8_u __attribute__((vector_size(GF_LANES), aligned(1), may_alias));
+
+/* A small function whose callers need its loops unrolled for their constant arguments. */
+#define GF_INLINE static inline __attribute__((always_inline))
 
 #endif
