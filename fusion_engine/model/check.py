@@ -89,9 +89,16 @@ def _is_defined(node: onnx.NodeProto, opsets: dict[str, int]) -> bool:
 
 def _forgiven(proto: onnx.ModelProto, message: str) -> bool:
     """Complaints that are not about the model's meaning: an unknown operator, an unsorted node list, a nameless graph."""
-    excuses = ("No Op registered for", "No Schema registered for", "Nodes in a graph must be topologically sorted", "No opset import for domain")
+    excuses = (
+        "No Op registered for",
+        "No Schema registered for",
+        "Nodes in a graph must be topologically sorted",
+        "No opset import for domain",
+    )
     nameless = "Field 'name' of 'graph' is required" in message
-    return bool(np.any([e in message for e in excuses])) or nameless or ("ir_version" in message and proto.ir_version < 3)
+    return (
+        bool(np.any([e in message for e in excuses])) or nameless or ("ir_version" in message and proto.ir_version < 3)
+    )
 
 
 def describe(node: onnx.NodeProto) -> str:

@@ -52,15 +52,25 @@ def _open_dims(value: onnx.ValueInfoProto) -> list[_Open]:
 
 
 def _unknown(
-    proto: onnx.ModelProto, dims: dict[str, int], opens: list[_Open], inputs: list[onnx.ValueInfoProto], where: Span | None
+    proto: onnx.ModelProto,
+    dims: dict[str, int],
+    opens: list[_Open],
+    inputs: list[onnx.ValueInfoProto],
+    where: Span | None,
 ) -> list[Diagnostic]:
     known = sorted({o.key for o in opens} | {o.symbol for o in opens if o.symbol} | {o.place for o in opens})
     found = []
     for name, extent in sorted(dims.items()):
         if name not in known and name not in _all_symbols(proto):
-            found.append(Diagnostic(f"no dimension is called `{name}`{_fixed(name, inputs)}", where, _names_help(name, opens)))
+            found.append(
+                Diagnostic(f"no dimension is called `{name}`{_fixed(name, inputs)}", where, _names_help(name, opens))
+            )
         elif isinstance(extent, bool) or not isinstance(extent, int) or extent < 1:
-            found.append(Diagnostic(f"dimension `{name}` cannot be {extent!r}", where, "an extent is a whole number of at least 1"))
+            found.append(
+                Diagnostic(
+                    f"dimension `{name}` cannot be {extent!r}", where, "an extent is a whole number of at least 1"
+                )
+            )
     return found
 
 

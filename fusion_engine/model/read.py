@@ -14,7 +14,13 @@ from fusion_engine.model.dims import bind_dims
 from fusion_engine.model.external import load_external
 
 Source = str | Path | bytes | onnx.ModelProto
-_TEXT_FORMATS = {".textproto": "textproto", ".prototxt": "textproto", ".pbtxt": "textproto", ".onnxtxt": "onnxtxt", ".json": "json"}
+_TEXT_FORMATS = {
+    ".textproto": "textproto",
+    ".prototxt": "textproto",
+    ".pbtxt": "textproto",
+    ".onnxtxt": "onnxtxt",
+    ".json": "json",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,7 +91,9 @@ def _decode(data: bytes, form: str, where: Span | None) -> onnx.ModelProto:
         help_ = "export the model to ONNX first; a PyTorch, TensorFlow or TFLite file is not one"
         raise GapFuseError(Diagnostic("this is not an ONNX file: its bytes are no ModelProto", where, help_)) from error
     if not proto.HasField("graph"):
-        raise GapFuseError(Diagnostic("this is not an ONNX file: it holds no graph", where, "is the file empty or cut off?"))
+        raise GapFuseError(
+            Diagnostic("this is not an ONNX file: it holds no graph", where, "is the file empty or cut off?")
+        )
     return proto
 
 

@@ -53,6 +53,7 @@ class ViewNode:
     `inputs` holds value names, None for an absent optional input; trailing absents are kept up to the schema's arity.
     `attrs` holds every attribute, the schema's defaults filled in; an attribute without default and absent is None.
     Axes are non-negative where the rank is known. `origins` are the names of the nodes of the file it stands for.
+    An absent output is "". `captures` are outer values that its subgraphs (attributes holding a serialised GraphProto) read.
     """
 
     index: int
@@ -63,6 +64,7 @@ class ViewNode:
     origins: tuple[str, ...]
     scopes: tuple[Scope, ...] = ()
     overload: str = ""
+    captures: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,0 +1,150 @@
+"""The last step: from the draft to the frozen View, outputs under their own names, quantisation noted on values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import onnx
+
+from fusion_engine.graph import Quantisation
+from fusion_engine.view.draft import Draft, Node
+from fusion_engine.view.load import ordered, renamed_graph
+from fusion_engine.view.movement import data_inputs, moves
+from fusion_engine.view.types import View, ViewNode, ViewValue
+
+
+def freeze(draft: Draft, name: str, opset: int, inputs: list[str], outputs: list[str]) -> View:
+    """The View of a finished draft: live nodes only, in an order that follows from the graph alone."""
+    names = _output_names(draft, inputs, outputs)
+    nodes = ordered(draft.nodes, list(dict.fromkeys(outputs)), draft.where)
+    meaning = _quantisations(draft, nodes)
+    frozen = tuple(_node(draft, i, n, names) for i, n in enumerate(nodes))
+    used = dict.fromkeys([*inputs, *(v for n in frozen for v in (*n.inputs, *n.captures, *n.outputs) if v), *outputs])
+    values = {v: _value(draft, v, meaning) for v in used}
+    users: dict[str, list[int]] = {v: [] for v in values}
+    for n in frozen:
+        for v in dict.fromkeys((*n.inputs, *n.captures)):
+            if v is not None:
+                users[v].append(n.index)
+    return View(
+        name=name,
+        opset=opset,
+        nodes=frozen,
+        values=MappingProxyType(values),
+        producer=MappingProxyType({o: n.index for n in frozen for o in n.outputs if o}),
+        users=MappingProxyType({v: tuple(u) for v, u in users.items()}),
+        inputs=tuple(inputs),
+        outputs=tuple(outputs),
+        aliases=MappingProxyType(_aliases(draft, values)),
+    )
+
+
+def _output_names(draft: Draft, inputs: list[str], outputs: list[str]) -> dict[str, str]:
+    """Give each graph output its own name: rename the value that stands for it, or put an Identity after it.
+
+    Rewrites the draft's nodes; returns the renaming.
+    """
+    names: dict[str, str] = {}
+    echoes: list[Node] = []
+    for output in dict.fromkeys(outputs):
+        value = draft.resolve(output) or output
+        if value == output and output in draft.producer:
+            continue
+        if value in draft.producer and value not in outputs and value not in names:
+            names[value] = output
+        elif not (value == output and output in inputs):
+            echoes.append(_echo(draft, names.get(value, value), output))
+    _rename(draft, names)
+    draft.nodes += echoes
+    return names
+
+
+def _echo(draft: Draft, value: str, output: str) -> Node:
+    """Identity from the value to the output; a constant that has the output's name moves aside."""
+    known = draft.values.get(value)
+    if value == output and known is not None:
+        value = draft.fresh(f"{output}_constant")
+        draft.values[value] = replace(known, name=value)
+    draft.aliases.pop(output, None)
+    echo = Node("Identity", [value], [output], {}, (output,))
+    draft.producer[output] = echo
+    dtype, shape = draft.type(value)
+    draft.values[output] = ViewValue(output, dtype, shape, draft.const(value))
+    return echo
+
+
+def _rename(draft: Draft, names: Mapping[str, str]) -> None:
+    if not names:
+        return
+    for node in draft.nodes:
+        node.inputs = [names.get(i, i) if i is not None else None for i in node.inputs]
+        node.outputs = [names.get(o, o) for o in node.outputs]
+    for old, new in names.items():
+        draft.values[new] = replace(draft.values.pop(old), name=new)
+        draft.producer[new] = draft.producer.pop(old)
+        del draft.aliases[new]
+        draft.aliases[old] = new
+
+
+def _node(draft: Draft, index: int, node: Node, names: Mapping[str, str]) -> ViewNode:
+    final = {c: names.get(r := draft.resolve(c) or c, r) for c in node.captures}
+    attrs: dict[str, Any] = {}
+    for key, value in node.attrs.items():
+        attrs[key] = value
+        if isinstance(value, onnx.GraphProto):
+            attrs[key] = renamed_graph(value, final).SerializeToString()
+    return ViewNode(
+        index=index,
+        op=node.op,
+        inputs=tuple(node.inputs),
+        outputs=tuple(node.outputs),
+        attrs=MappingProxyType(attrs),
+        origins=node.origins,
+        scopes=node.scopes,
+        overload=node.overload,
+        captures=tuple(final.values()),
+    )
+
+
+def _value(draft: Draft, name: str, meaning: Mapping[str, Quantisation]) -> ViewValue:
+    value = draft.values.get(name) or ViewValue(name, None, None)
+    return replace(value, quantisation=meaning[name]) if name in meaning else value
+
+
+def _aliases(draft: Draft, values: Mapping[str, ViewValue]) -> dict[str, str]:
+    pairs = ((a, draft.resolve(a)) for a in draft.aliases)
+    return {a: t for a, t in pairs if t is not None and t in values and a not in values}
+
+
+def _quantisations(draft: Draft, nodes: list[Node]) -> dict[str, Quantisation]:
+    """What integers mean: from Q that makes them and DQ that reads them, carried over movement."""
+    found: dict[str, Quantisation] = {}
+    for node in nodes:
+        if node.op in ("QuantizeLinear", "DequantizeLinear"):
+            value = node.outputs[0] if node.op == "QuantizeLinear" else node.inputs[0]
+            meaning = _meaning(draft, node)
+            if meaning is not None and value is not None and value not in found:
+                found[value] = meaning
+        elif moves(draft, node):
+            source = found.get(node.inputs[data_inputs(node)[0]] or "")
+            if source is not None and source.axis is None:
+                found.update({o: source for o in node.outputs if o and o not in found})
+    for node in reversed(nodes):
+        result = found.get(node.outputs[0])
+        if result is not None and result.axis is None and moves(draft, node):
+            found.update({v: result for i in data_inputs(node) if (v := node.inputs[i]) is not None and v not in found})
+    return found
+
+
+def _meaning(draft: Draft, node: Node) -> Quantisation | None:
+    scale, zero = draft.const(node.inputs[1]), draft.const(node.input(2))
+    if scale is None or node.attrs.get("block_size") or scale.ndim > 1:
+        return None
+    zeros = np.zeros(scale.shape, np.int64) if zero is None else zero
+    axis = node.attrs.get("axis", 1) if scale.ndim == 1 else None
+    scales = tuple(float(s) for s in scale.astype(np.float64).ravel())
+    return Quantisation(scales, tuple(int(z) for z in zeros.ravel()), axis)

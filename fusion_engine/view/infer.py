@@ -1,0 +1,146 @@
+"""Element types and shapes of a node's results: onnx's inference node by node, remembered by signature."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import numpy_helper, shape_inference
+
+from fusion_engine.view.draft import UNKNOWN, Draft, Node, Type, element_type, type_of
+from fusion_engine.view.operators import FLIP_SIGN, operator, split_op
+
+_SMALL = 64  # elements: above this a constant is no shape, axis or size
+_FLOAT_DATA = frozenset({"Resize", "Range"})  # shapes that follow from float constants
+Memo = dict[Hashable, list[Type]]
+
+
+def infer(draft: Draft, node: Node, memo: Memo) -> list[Type]:
+    """One type per output; what the operator alone does not tell comes from the file's declarations."""
+    types = _inferred(draft, node, memo)
+    return [_merge(t, draft.declared.get(name, UNKNOWN)) for t, name in zip(types, node.outputs, strict=True)]
+
+
+def _inferred(draft: Draft, node: Node, memo: Memo) -> list[Type]:
+    if node.op == FLIP_SIGN:
+        dtype, shape = draft.type(node.inputs[0])
+        return [("int8" if dtype == "uint8" else "uint8", shape)]
+    key = _signature(draft, node)
+    known = memo.get(key) if key is not None else None
+    if known is not None and len(known) == len(node.outputs):
+        return known
+    types = _by_schema(draft, node)
+    if key is not None:
+        memo[key] = types
+    return types
+
+
+def _merge(inferred: Type, declared: Type) -> Type:
+    dtype, shape = inferred
+    if dtype is None and shape is None:
+        return declared
+    if shape is None or (declared[1] is not None and len(declared[1]) == len(shape) and None in shape):
+        shape = (
+            declared[1]
+            if shape is None
+            else tuple(d if d is not None else e for d, e in zip(shape, declared[1] or (), strict=True))
+        )
+    return dtype or declared[0], shape
+
+
+def _signature(draft: Draft, node: Node) -> Hashable:
+    parts: list[Hashable] = [node.op, node.overload, node.version, tuple(bool(o) for o in node.outputs)]
+    for name in node.inputs:
+        parts.append(draft.type(name))
+        data = _data(draft, node, name)
+        if data is not None:
+            parts.append((data.dtype.name, data.tobytes()))
+    attrs = attrs_key(node)
+    return None if attrs is None else (*parts, attrs)
+
+
+def attrs_key(node: Node) -> Hashable:
+    """The attributes as a key, or None where they hold a graph."""
+    items = tuple(node.attrs.items())
+    try:
+        hash(items)
+    except TypeError:
+        if any(isinstance(v, onnx.GraphProto) for _, v in items):
+            return None
+        return tuple((k, (v.dtype.name, v.shape, v.tobytes()) if isinstance(v, np.ndarray) else v) for k, v in items)
+    return items
+
+
+def _data(draft: Draft, node: Node, name: str | None) -> np.ndarray | None:
+    array = draft.const(name)
+    if array is None or array.size > _SMALL:
+        return None
+    return array if array.dtype in (np.int64, np.int32) or node.op in _FLOAT_DATA else None
+
+
+def _by_schema(draft: Draft, node: Node) -> list[Type]:
+    unknown = [UNKNOWN] * len(node.outputs)
+    known = operator(node.op, node.version)
+    if known is None:
+        return unknown
+    names = [f"i{i}" if n is not None else "" for i, n in enumerate(node.inputs)]
+    types = {k: _type_proto(draft.type(n)) for k, n in zip(names, node.inputs, strict=True) if n is not None}
+    data = {
+        k: numpy_helper.from_array(d, k)
+        for k, n in zip(names, node.inputs, strict=True)
+        if n is not None and (d := _data(draft, node, n)) is not None
+    }
+    proto = node_proto(node, names, [f"o{i}" if n else "" for i, n in enumerate(node.outputs)])
+    domain = split_op(node.op)[0]
+    imports = [onnx.helper.make_opsetid(domain, node.version)]
+    try:
+        found = shape_inference.infer_node_outputs(
+            known.schema, proto, types, data, opset_imports=imports, ir_version=10
+        )
+    except Exception as error:  # InferenceError: the shapes do not fit the operator
+        if any(draft.dtype(n) is None for n in node.inputs if n is not None):
+            return unknown
+        raise draft.fail(node, f"does not fit its operands: {_line(error)}", _operands(draft, node)) from error
+    return [type_of(found[f"o{i}"]) if f"o{i}" in found else UNKNOWN for i in range(len(node.outputs))]
+
+
+def _operands(draft: Draft, node: Node) -> str:
+    return "its operands are " + ", ".join(
+        f"`{n}`: {draft.dtype(n)}{list(draft.shape(n) or ())}" for n in node.inputs if n
+    )
+
+
+def _type_proto(kind: Type) -> onnx.TypeProto:
+    dtype, shape = kind
+    if dtype is None:
+        return onnx.TypeProto()
+    return onnx.helper.make_tensor_type_proto(element_type(dtype), shape)
+
+
+def node_proto(node: Node, inputs: list[str], outputs: list[str], version: int | None = None) -> onnx.NodeProto:
+    """The node as ONNX, with these value names; attributes that are None, or unknown to `version`, are left out."""
+    domain, name = split_op(node.op)
+    known = operator(node.op, node.version if version is None else version)
+    while inputs and not inputs[-1]:
+        inputs = inputs[:-1]
+    proto = onnx.NodeProto(op_type=name, domain=domain, input=inputs, output=outputs, overload=node.overload)
+    for key, value in node.attrs.items():
+        if value is not None and (known is None or key in known.types):
+            proto.attribute.append(_attribute(key, value, None if known is None else known.types[key]))
+    return proto
+
+
+def _attribute(key: str, value: Any, kind: int | None) -> onnx.AttributeProto:
+    if isinstance(value, np.ndarray):
+        return onnx.helper.make_attribute(key, numpy_helper.from_array(value))
+    if kind == onnx.AttributeProto.GRAPH and isinstance(value, bytes):
+        return onnx.helper.make_attribute(key, onnx.GraphProto.FromString(value))
+    if isinstance(value, tuple) and not value and kind is None:
+        kind = int(onnx.AttributeProto.INTS)
+    return onnx.helper.make_attribute(key, value, attr_type=kind)
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,197 @@
+"""The walk: every node, in topological order, brought to normal form and typed; what is constant is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from fusion_engine.diagnostics import GapFuseError
+from fusion_engine.view.canon import canonical
+from fusion_engine.view.draft import Draft, Node
+from fusion_engine.view.fold import RANDOM, dequantised, evaluate
+from fusion_engine.view.infer import Memo, attrs_key, infer
+from fusion_engine.view.load import Library, ordered
+from fusion_engine.view.noops import passed_through
+from fusion_engine.view.opening import branch, closed_types, function_body
+from fusion_engine.view.operators import FLIP_SIGN, VIEW_OPSET, operator
+from fusion_engine.view.qlinear import expand_quantised
+from fusion_engine.view.sink import sink
+from fusion_engine.view.types import ViewValue
+from fusion_engine.view.upgrade import upgrade
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Walk:
+    """What the walk needs beside the draft: functions, operator sets, operators to open, and inference's memory."""
+
+    lib: Library
+    opsets: Mapping[str, int]
+    opened: frozenset[str] = frozenset()
+    memo: Memo = field(default_factory=dict)
+
+
+def normalise(draft: Draft, nodes: Iterable[Node], walk: Walk) -> None:
+    """Add the nodes to the draft in normal form. `nodes` are in topological order.
+
+    Raises GapFuseError, naming the node, where a node contradicts its operator.
+    """
+    for node in nodes:
+        pending = [node]
+        while pending:
+            current = pending.pop()
+            replaced = _guarded(draft, current, walk)
+            if replaced is None:
+                _place(draft, current, walk)
+            else:
+                pending.extend(reversed(replaced))
+
+
+def _guarded(draft: Draft, node: Node, walk: Walk) -> list[Node] | None:
+    try:
+        return _rewritten(draft, node, walk)
+    except GapFuseError:
+        raise
+    except Exception as error:  # a malformed node: attributes of another type, operands that are missing
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise draft.fail(node, f"is malformed and has no normal form ({reason})") from error
+
+
+def _rewritten(draft: Draft, node: Node, walk: Walk) -> list[Node] | None:
+    """The nodes that replace this one; None once it is in normal form."""
+    node.inputs = [draft.resolve(i) for i in node.inputs]
+    if node.op == "If" and (taken := branch(draft, node, walk.lib, walk.opsets)) is not None:
+        return taken
+    if (known := expand_quantised(draft, node)) is not None:
+        return known
+    if "::" not in node.op:
+        if operator(node.op, node.version) is None and operator(node.op) is not None:
+            node.version = VIEW_OPSET  # an operator that was a contribution before it became standard
+        if (newer := upgrade(draft, node)) is not None:
+            return newer
+        if operator(node.op) is not None:
+            node.version = VIEW_OPSET
+    if node.op in walk.opened and (body := function_body(draft, node, walk.lib)) is not None:
+        return body
+    if node.op == FLIP_SIGN:
+        node.attrs = {}
+    canonical(draft, node)
+    return sink(draft, node)
+
+
+def _place(draft: Draft, node: Node, walk: Walk) -> None:
+    """Fold the node, merge it with its twin, see through it, or keep it."""
+    derived = any(i in draft.producer for i in node.inputs if i is not None)
+    if not derived and node.op != "DequantizeLinear" and _folded(draft, node):
+        return
+    key = _twin_key(node)
+    twin = draft.twins.get(key) if key is not None else None
+    if twin is not None:
+        _merge(draft, node, twin)
+        return
+    _declare(draft, node, walk)
+    stands = passed_through(draft, node)
+    if stands is not None and stands not in node.outputs:
+        _see_through(draft, node, stands)
+        return
+    _refine(draft, node)
+    _keep(draft, node, key)
+    _value(draft, node, derived)
+
+
+def _folded(draft: Draft, node: Node) -> bool:
+    if any(draft.stored(i) is None for i in node.inputs if i is not None) or not any(node.inputs):
+        return False
+    results = evaluate(draft, node)
+    if results is None:
+        return False
+    for name, array in zip(node.outputs, results, strict=True):
+        if name:
+            draft.name_const(name, array)
+    return True
+
+
+def _twin_key(node: Node) -> Hashable:
+    attrs = None if node.op in RANDOM or node.captures else attrs_key(node)
+    if attrs is None:
+        return None
+    return (node.op, node.overload, tuple(node.inputs), tuple(bool(o) for o in node.outputs), attrs)
+
+
+def _merge(draft: Draft, node: Node, twin: Node) -> None:
+    for name, same in zip(node.outputs, twin.outputs, strict=True):
+        if name:
+            draft.aliases[name] = same
+    _add_origins(twin, node)
+
+
+def _add_origins(node: Node, other: Node) -> None:
+    new = tuple(o for o in other.origins if o not in node.origins)
+    if new and len(node.origins) < 64:  # a node that stands for thousands need not list them all
+        node.origins += new
+
+
+def _see_through(draft: Draft, node: Node, stands: str) -> None:
+    draft.aliases[node.outputs[0]] = stands
+    draft.values.pop(node.outputs[0], None)
+    maker = draft.producer.get(stands)
+    if maker is not None:
+        _add_origins(maker, node)
+
+
+def _declare(draft: Draft, node: Node, walk: Walk) -> None:
+    types = closed_types(draft, node, walk) if "::" in node.op else None
+    for name, (dtype, shape) in zip(node.outputs, types or infer(draft, node, walk.memo), strict=True):
+        if name:
+            draft.values[name] = ViewValue(name, dtype, shape)
+
+
+def _refine(draft: Draft, node: Node) -> None:
+    """Reshape and Expand to a known shape say that shape."""
+    if node.op not in ("Reshape", "Expand"):
+        return
+    shape = draft.static(node.outputs[0])
+    if shape is None or 0 in shape:
+        return
+    node.inputs[1] = draft.put_const(np.asarray(shape, np.int64), f"{node.outputs[0]}_shape")
+    if node.op == "Reshape":
+        node.attrs["allowzero"] = 0
+
+
+def _keep(draft: Draft, node: Node, key: Hashable) -> None:
+    draft.nodes.append(node)
+    if key is not None:
+        draft.twins[key] = node
+    for name in node.outputs:
+        if name:
+            draft.producer[name] = node
+            draft.taken.add(name)
+
+
+def _value(draft: Draft, node: Node, derived: bool) -> None:
+    """Values that follow from DequantizeLinear of a constant are known, though their nodes stay."""
+    if node.op == "DequantizeLinear":
+        x, scale = draft.const(node.inputs[0]), draft.const(node.inputs[1])
+        if x is None or scale is None or (node.inputs[2] is not None and draft.const(node.inputs[2]) is None):
+            return
+        results: list[Any] | None = [dequantised(x, scale, draft.const(node.inputs[2]), node.attrs)]
+    elif derived and all(draft.const(i) is not None for i in node.inputs if i is not None):
+        results = evaluate(draft, node)
+    else:
+        return
+    for name, array in zip(node.outputs, results or [], strict=False):
+        if name:
+            draft.values[name] = ViewValue(name, array.dtype.name, array.shape, array)
+
+
+def add_initializers(draft: Draft, graph: onnx.GraphProto, prefix: str = "") -> None:
+    """The graph's initializers as constants of the draft, equal ones shared."""
+    for tensor in graph.initializer:
+        draft.name_const(prefix + tensor.name, numpy_helper.to_array(tensor))
+
+
+__all__ = ["Walk", "add_initializers", "normalise", "ordered"]

@@ -1,0 +1,179 @@
+"""Quantised operators (QLinear*, QGemm, com.microsoft's) as DequantizeLinear - operator - QuantizeLinear."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from fusion_engine.view.draft import Draft, Node
+
+MS = "com.microsoft::"
+
+
+def expand_quantised(draft: Draft, node: Node) -> list[Node] | None:
+    """The nodes that stand for a quantised operator, or None if `node` is none."""
+    step = _STEPS.get(node.op)
+    return None if step is None else step(draft, node)
+
+
+def _dq(
+    draft: Draft, node: Node, x: str | None, scale: str | None, zero: str | None, axis: int = 1
+) -> tuple[str, Node]:
+    y = draft.fresh(f"{x}_dequantised")
+    return y, node.derive("DequantizeLinear", [x, scale, zero], [y], axis=axis)
+
+
+def _q(node: Node, x: str, scale: str | None, zero: str | None) -> Node:
+    return node.derive("QuantizeLinear", [x, scale, zero], node.outputs[:1])
+
+
+def _attrs(node: Node, *without: str) -> dict[str, object]:
+    return {k: v for k, v in node.attrs.items() if k not in without}
+
+
+def _conv(draft: Draft, node: Node) -> list[Node]:
+    x, xs, xz, w, ws, wz, ys, yz = node.inputs[:8]
+    fx, dx = _dq(draft, node, x, xs, xz)
+    fw, dw = _dq(draft, node, w, ws, wz, axis=0)
+    fb, db = _bias(draft, node, node.input(8), (xs, ws), 1.0)
+    fy = draft.fresh(f"{node.outputs[0]}_real")
+    return [dx, dw, *db, node.derive("Conv", [fx, fw, fb], [fy], **_attrs(node)), _q(node, fy, ys, yz)]
+
+
+def _bias(
+    draft: Draft, node: Node, bias: str | None, scales: tuple[str | None, str | None], alpha: float
+) -> tuple[str | None, list[Node]]:
+    """An int32 bias counts in steps of the product of the scales."""
+    if bias is None:
+        return None, []
+    a, b = (draft.const(s) for s in scales)
+    if a is None or b is None:
+        raise draft.fail(node, "has a bias and scales that are not constant")
+    step = np.asarray(np.float32(alpha) * a.astype(np.float32) * b.astype(np.float32), np.float32)
+    scale = draft.put_const(step.reshape(-1) if step.size > 1 else step.reshape(()), f"{bias}_scale")
+    zero = draft.put_const(np.zeros(step.shape if step.size > 1 else (), np.int32), f"{bias}_zero")
+    name, dq = _dq(draft, node, bias, scale, zero, axis=max(0, (draft.rank(bias) or 1) - 1))
+    return name, [dq]
+
+
+def _matmul(draft: Draft, node: Node) -> list[Node]:
+    a, sa, za, b, sb, zb, sy, zy = node.inputs[:8]
+    fa, da = _dq(draft, node, a, sa, za, axis=-2)
+    fb, db = _dq(draft, node, b, sb, zb, axis=-1)
+    fy = draft.fresh(f"{node.outputs[0]}_real")
+    return [da, db, node.derive("MatMul", [fa, fb], [fy]), _q(node, fy, sy, zy)]
+
+
+def _gemm(draft: Draft, node: Node) -> list[Node]:
+    a, sa, za, b, sb, zb = node.inputs[:6]
+    transposed, alpha = node.attrs.get("transB", 0), node.attrs.get("alpha", 1.0)
+    fa, da = _dq(draft, node, a, sa, za)
+    fb, db = _dq(draft, node, b, sb, zb, axis=0 if transposed else 1)
+    fc, dc = _bias(draft, node, node.input(6), (sa, sb), alpha)
+    real = node.input(7) is None
+    fy = node.outputs[0] if real else draft.fresh(f"{node.outputs[0]}_real")
+    attrs = {"alpha": alpha, "transA": node.attrs.get("transA", 0), "transB": transposed}
+    nodes = [da, db, *dc, node.derive("Gemm", [fa, fb, fc], [fy], **attrs)]
+    return nodes if real else [*nodes, _q(node, fy, node.inputs[7], node.input(8))]
+
+
+def _binary(op: str) -> Callable[[Draft, Node], list[Node]]:
+    def step(draft: Draft, node: Node) -> list[Node]:
+        a, sa, za, b, sb, zb, sy = node.inputs[:7]
+        fa, da = _dq(draft, node, a, sa, za)
+        fb, db = _dq(draft, node, b, sb, zb)
+        fy = draft.fresh(f"{node.outputs[0]}_real")
+        return [da, db, node.derive(op, [fa, fb], [fy]), _q(node, fy, sy, node.input(7))]
+
+    return step
+
+
+def _unary(op: str, *without: str) -> Callable[[Draft, Node], list[Node]]:
+    """Operators X, X_scale, X_zero, Y_scale, Y_zero."""
+
+    def step(draft: Draft, node: Node) -> list[Node]:
+        x, sx, zx, sy = node.inputs[:4]
+        fx, dx = _dq(draft, node, x, sx, zx)
+        fy = draft.fresh(f"{node.outputs[0]}_real")
+        middle = node.derive(op, [fx], [fy], **_attrs(node, "channels_last", "opset", *without))
+        middle.version = node.attrs.get("opset", middle.version)
+        return [dx, *_channels_first(draft, node, middle), _q(node, fy, sy, node.input(4))]
+
+    return step
+
+
+def _channels_first(draft: Draft, node: Node, middle: Node) -> list[Node]:
+    """The operator between transpositions, where the quantised one worked on channels last."""
+    rank = draft.rank(node.inputs[0])
+    if not node.attrs.get("channels_last"):
+        return [middle]
+    if rank is None:
+        raise draft.fail(node, "works on channels last and needs the rank of its operand, which is unknown")
+    x, y = middle.inputs[0], middle.outputs[0]
+    first, made = draft.fresh(f"{x}_first"), draft.fresh(f"{y}_first")
+    middle.inputs[0], middle.outputs[0] = first, made
+    return [
+        node.derive("Transpose", [x], [first], perm=(0, rank - 1, *range(1, rank - 1))),
+        middle,
+        node.derive("Transpose", [made], [y], perm=(0, *range(2, rank), 1)),
+    ]
+
+
+def _reduce_mean(draft: Draft, node: Node) -> list[Node]:
+    nodes = _unary("ReduceMean", "axes")(draft, node)
+    axes = node.attrs.get("axes")
+    if axes is not None:
+        nodes[1].inputs.append(draft.put_const(np.asarray(axes, np.int64), f"{node.outputs[0]}_axes"))
+    return nodes
+
+
+def _concat(draft: Draft, node: Node) -> list[Node]:
+    sy, zy = node.inputs[:2]
+    parts = [_dq(draft, node, *node.inputs[i : i + 3]) for i in range(2, len(node.inputs), 3)]
+    fy = draft.fresh(f"{node.outputs[0]}_real")
+    joined = node.derive("Concat", [name for name, _ in parts], [fy], axis=node.attrs["axis"])
+    return [*(dq for _, dq in parts), joined, _q(node, fy, sy, zy)]
+
+
+def _renamed(op: str) -> Callable[[Draft, Node], list[Node]]:
+    """Operators that ONNX has by now, with the same inputs and attributes."""
+    return lambda _, node: [node.derive(op, node.inputs, node.outputs, **node.attrs)]
+
+
+def _fused_matmul(draft: Draft, node: Node) -> list[Node] | None:
+    a = node.attrs
+    if any(a.get(k, 0) for k in ("transBatchA", "transBatchB")) or a.get("alpha", 1.0) != 1.0:
+        return None
+    nodes, names = [], []
+    for name, key in zip(node.inputs, ("transA", "transB"), strict=False):
+        rank = draft.rank(name)
+        if a.get(key, 0) and rank is None:
+            return None
+        if a.get(key, 0) and rank is not None and rank > 1:
+            turned = draft.fresh(f"{name}_turned")
+            nodes.append(node.derive("Transpose", [name], [turned], perm=(*range(rank - 2), rank - 1, rank - 2)))
+            name = turned
+        names.append(name)
+    return [*nodes, node.derive("MatMul", names, node.outputs)]
+
+
+_STEPS: dict[str, Callable[[Draft, Node], list[Node] | None]] = {
+    "QLinearConv": _conv,
+    "QLinearMatMul": _matmul,
+    f"{MS}DequantizeLinear": _renamed("DequantizeLinear"),
+    f"{MS}FusedMatMul": _fused_matmul,
+    f"{MS}Gelu": _renamed("Gelu"),
+    f"{MS}QGemm": _gemm,
+    f"{MS}QLinearAdd": _binary("Add"),
+    f"{MS}QLinearAveragePool": _unary("AveragePool"),
+    f"{MS}QLinearConcat": _concat,
+    f"{MS}QLinearConv": _conv,
+    f"{MS}QLinearGlobalAveragePool": _unary("GlobalAveragePool"),
+    f"{MS}QLinearLeakyRelu": _unary("LeakyRelu"),
+    f"{MS}QLinearMul": _binary("Mul"),
+    f"{MS}QLinearReduceMean": _reduce_mean,
+    f"{MS}QLinearSigmoid": _unary("Sigmoid"),
+    f"{MS}QLinearSoftmax": _unary("Softmax"),
+    f"{MS}QuantizeLinear": _renamed("QuantizeLinear"),
+}
