@@ -185,7 +185,7 @@ def _axes(kernel: Kernel, implementation: Implementation) -> Iterator[ArgMember]
 
 def _attributes(kernel: Kernel) -> Iterator[ArgMember]:
     for a in kernel.attrs:
-        if a.dtype != "str":
+        if a.dtype != "str" and a.length != -1:
             yield ArgMember(a.name, "attr", c_type(a.dtype), a.name, length=a.length)
 
 
