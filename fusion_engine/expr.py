@@ -76,8 +76,9 @@ def pool_out(extent: Number, kernel: Number, stride: Number, dilation: Number, b
 
 
 def broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The numpy way: aligned right, 1 gives way. Raises ValueError where the shapes do not go together."""
-    return tuple(int(d) for d in np.broadcast_shapes(*shapes))
+    """The numpy way: aligned right, 1 gives way; a variadic operand's group is a tuple of shapes. Raises ValueError where they do not fit."""
+    flat = [t for s in shapes for t in (s if s and isinstance(s[0], tuple) else (s,))]
+    return tuple(int(d) for d in np.broadcast_shapes(*flat))
 
 
 def permute(shape: tuple[int, ...], perm: tuple[int, ...]) -> tuple[int, ...]:

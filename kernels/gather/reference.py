@@ -1,0 +1,11 @@
+"""Slices along the middle axis."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def gather(x: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """Negative indices count from the end; others outside are clamped."""
+    extent = x.shape[1]
+    return x[:, np.clip(np.where(indices < 0, indices + extent, indices), 0, extent - 1)]

@@ -1,0 +1,287 @@
+"""Elementwise float trees: the vocabulary, the numpy reference and the C generator.
+
+An expression is a call tree over x0, x1, ..., numbers, inf and nan, e.g. "mul(sigmoid(x0), x0)". Every function takes and gives float32;
+conditions are 0.0 and 1.0. `round` takes halves to even; `mod` has the sign of the divisor, `fmod` of the dividend.
+"""
+
+import ast
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+Array = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """`c` is a C expression over `{0}, {1}, ...`, simple names each; `arity` -1 folds any number of arguments in pairs."""
+
+    arity: int
+    numpy: Callable[..., Array]
+    c: str
+
+
+def _erf(x: Array) -> Array:
+    return np.vectorize(math.erf, otypes=[np.float64])(x) if np.size(x) else np.asarray(x)
+
+
+def _sigmoid(x: Array) -> Array:
+    return 1.0 / (1.0 + np.exp(-x))
+
+
+def _softplus(x: Array) -> Array:
+    return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
+
+
+_SOFTPLUS = "GF_MAX({0}, 0.0f) + log1pf(expf(-fabsf({0})))"
+
+FUNCTIONS: Mapping[str, Function] = {
+    # one argument
+    "abs": Function(1, np.abs, "fabsf({0})"),
+    "acos": Function(1, np.arccos, "acosf({0})"),
+    "acosh": Function(1, np.arccosh, "acoshf({0})"),
+    "asin": Function(1, np.arcsin, "asinf({0})"),
+    "asinh": Function(1, np.arcsinh, "asinhf({0})"),
+    "atan": Function(1, np.arctan, "atanf({0})"),
+    "atanh": Function(1, np.arctanh, "atanhf({0})"),
+    "ceil": Function(1, np.ceil, "ceilf({0})"),
+    "cos": Function(1, np.cos, "cosf({0})"),
+    "cosh": Function(1, np.cosh, "coshf({0})"),
+    "erf": Function(1, _erf, "erff({0})"),
+    "exp": Function(1, np.exp, "expf({0})"),
+    "floor": Function(1, np.floor, "floorf({0})"),
+    "gelu": Function(1, lambda x: 0.5 * x * (1.0 + _erf(x / math.sqrt(2.0))), "0.5f * {0} * (1.0f + erff({0} * 0.70710678f))"),
+    "gelu_tanh": Function(
+        1,
+        lambda x: 0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3))),
+        "0.5f * {0} * (1.0f + tanhf(0.79788456f * ({0} + 0.044715f * {0} * {0} * {0})))",
+    ),
+    "hardswish": Function(
+        1, lambda x: x * np.clip(x / 6.0 + 0.5, 0.0, 1.0), "{0} * GF_CLAMP({0} * (1.0f / 6.0f) + 0.5f, 0.0f, 1.0f)"
+    ),
+    "isinf": Function(1, np.isinf, "(isinf({0}) ? 1.0f : 0.0f)"),
+    "isnan": Function(1, np.isnan, "({0} != {0} ? 1.0f : 0.0f)"),
+    "log": Function(1, np.log, "logf({0})"),
+    "log1p": Function(1, np.log1p, "log1pf({0})"),
+    "expm1": Function(1, np.expm1, "expm1f({0})"),
+    "mish": Function(1, lambda x: x * np.tanh(_softplus(x)), "{0} * tanhf(" + _SOFTPLUS + ")"),
+    "neg": Function(1, np.negative, "-{0}"),
+    "not": Function(1, lambda x: x == 0, "({0} == 0.0f ? 1.0f : 0.0f)"),
+    "reciprocal": Function(1, lambda x: 1.0 / x, "1.0f / {0}"),
+    "relu": Function(1, lambda x: np.where(x < 0, 0.0, x), "({0} < 0.0f ? 0.0f : {0})"),
+    "round": Function(1, np.rint, "rintf({0})"),
+    "rsqrt": Function(1, lambda x: 1.0 / np.sqrt(x), "1.0f / sqrtf({0})"),
+    "sigmoid": Function(1, _sigmoid, "1.0f / (1.0f + expf(-{0}))"),
+    "sign": Function(1, np.sign, "({0} > 0.0f ? 1.0f : {0} < 0.0f ? -1.0f : 0.0f * {0})"),
+    "silu": Function(1, lambda x: x * _sigmoid(x), "{0} / (1.0f + expf(-{0}))"),
+    "sin": Function(1, np.sin, "sinf({0})"),
+    "sinh": Function(1, np.sinh, "sinhf({0})"),
+    "softplus": Function(1, _softplus, _SOFTPLUS),
+    "softsign": Function(1, lambda x: x / (1.0 + np.abs(x)), "{0} / (1.0f + fabsf({0}))"),
+    "sqrt": Function(1, np.sqrt, "sqrtf({0})"),
+    "square": Function(1, np.square, "{0} * {0}"),
+    "tan": Function(1, np.tan, "tanf({0})"),
+    "tanh": Function(1, np.tanh, "tanhf({0})"),
+    "trunc": Function(1, np.trunc, "truncf({0})"),
+    # two
+    "celu": Function(
+        2,
+        lambda x, a: np.maximum(x, 0.0) + np.minimum(0.0, a * np.expm1(x / a)),
+        "GF_MAX({0}, 0.0f) + GF_MIN(0.0f, {1} * expm1f({0} / {1}))",
+    ),
+    "div": Function(2, np.divide, "{0} / {1}"),
+    "elu": Function(2, lambda x, a: np.where(x < 0, a * np.expm1(x), x), "({0} < 0.0f ? {1} * expm1f({0}) : {0})"),
+    "equal": Function(2, np.equal, "({0} == {1} ? 1.0f : 0.0f)"),
+    "fmod": Function(2, np.fmod, "fmodf({0}, {1})"),
+    "greater": Function(2, np.greater, "({0} > {1} ? 1.0f : 0.0f)"),
+    "greater_equal": Function(2, np.greater_equal, "({0} >= {1} ? 1.0f : 0.0f)"),
+    "leakyrelu": Function(2, lambda x, a: np.where(x < 0, a * x, x), "({0} < 0.0f ? {1} * {0} : {0})"),
+    "less": Function(2, np.less, "({0} < {1} ? 1.0f : 0.0f)"),
+    "less_equal": Function(2, np.less_equal, "({0} <= {1} ? 1.0f : 0.0f)"),
+    "mod": Function(2, lambda a, b: a - b * np.floor(a / b), "{0} - {1} * floorf({0} / {1})"),
+    "pow": Function(2, np.power, "powf({0}, {1})"),
+    "shrink": Function(
+        3, lambda x, a, b: np.where(x < -a, x + b, np.where(x > a, x - b, 0.0)), "({0} < -{1} ? {0} + {2} : {0} > {1} ? {0} - {2} : 0.0f)"
+    ),
+    "sub": Function(2, np.subtract, "{0} - {1}"),
+    "swish": Function(2, lambda x, a: x * _sigmoid(a * x), "{0} / (1.0f + expf(-{1} * {0}))"),
+    "thresholdedrelu": Function(2, lambda x, a: np.where(x > a, x, 0.0), "({0} > {1} ? {0} : 0.0f)"),
+    "xor": Function(2, lambda a, b: (a != 0) != (b != 0), "(({0} != 0.0f) != ({1} != 0.0f) ? 1.0f : 0.0f)"),
+    # three
+    "clip": Function(3, lambda x, lo, hi: np.minimum(np.maximum(x, lo), hi), "gf_clampf({0}, {1}, {2})"),
+    "hardsigmoid": Function(3, lambda x, a, b: np.clip(a * x + b, 0.0, 1.0), "gf_clampf({1} * {0} + {2}, 0.0f, 1.0f)"),
+    "selu": Function(
+        3, lambda x, a, g: g * np.where(x > 0, x, a * np.expm1(x)), "{2} * ({0} > 0.0f ? {0} : {1} * expm1f({0}))"
+    ),
+    "where": Function(3, lambda c, a, b: np.where(c != 0, a, b), "({0} != 0.0f ? {1} : {2})"),
+    # any number
+    "add": Function(-1, np.add, "{0} + {1}"),
+    "and": Function(-1, lambda a, b: (a != 0) & (b != 0), "({0} != 0.0f && {1} != 0.0f ? 1.0f : 0.0f)"),
+    "max": Function(-1, np.maximum, "({0} < {1} ? {1} : {0})"),
+    "min": Function(-1, np.minimum, "({0} > {1} ? {1} : {0})"),
+    "mul": Function(-1, np.multiply, "{0} * {1}"),
+    "or": Function(-1, lambda a, b: (a != 0) | (b != 0), "({0} != 0.0f || {1} != 0.0f ? 1.0f : 0.0f)"),
+}
+FUNCTIONS = {**FUNCTIONS, "prelu": FUNCTIONS["leakyrelu"]}
+
+
+class ExpressionError(ValueError):
+    """The text is no elementwise tree; the message says where it leaves the vocabulary."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    function: str
+    args: tuple[Any, ...]  # of Tree
+
+
+Tree = Operand | Constant | Apply
+
+
+def parse(text: str) -> Tree:
+    """Read an expression; nothing is executed. Raises ExpressionError."""
+    try:
+        return _read(ast.parse(text.strip(), mode="eval").body)
+    except (SyntaxError, RecursionError, MemoryError) as e:
+        raise ExpressionError(f"`{text}` is not an expression") from e
+
+
+def _read(node: ast.expr) -> Tree:
+    match node:
+        case ast.Constant(value=bool() | int() | float() as value):
+            return Constant(float(np.float32(value)))
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            inner = _read(operand)
+            return Constant(-inner.value) if isinstance(inner, Constant) else Apply("neg", (inner,))
+        case ast.Name(id="inf" | "nan" as name):
+            return Constant(float(name))
+        case ast.Name(id=name) if name[:1] == "x" and name[1:].isdigit():
+            return Operand(int(name[1:]))
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
+            return _call(_function_name(name), tuple(_read(a) for a in args))
+    raise ExpressionError(f"`{ast.unparse(node)}` is neither an operand x0, x1, ..., nor a number, nor a function call")
+
+
+def _function_name(name: str) -> str:
+    name = name.rstrip("_")  # `not_`, `and_`, `or_`: the plain words are Python's
+    if name not in FUNCTIONS:
+        raise ExpressionError(f"no elementwise function `{name}`: one of {', '.join(sorted(FUNCTIONS))}")
+    return name
+
+
+def _call(name: str, args: tuple[Tree, ...]) -> Tree:
+    arity = FUNCTIONS[name].arity
+    if (arity >= 0 and len(args) != arity) or not args:
+        raise ExpressionError(f"`{name}` takes {arity if arity >= 0 else 'at least 1'} arguments, not {len(args)}")
+    if name == "pow" and args[1] == Constant(2.0):
+        return Apply("square", args[:1])
+    if arity < 0:
+        return reduce(lambda a, b: Apply(name, (a, b)), args)
+    return Apply(name, args)
+
+
+def map_f32(x: tuple[np.ndarray, ...], *, expr: str) -> np.ndarray:
+    """Each function computed in float64 and rounded to float32."""
+    with np.errstate(all="ignore"):
+        value = _evaluate(parse(expr), x)
+    shape = np.broadcast_shapes(*(v.shape for v in x))
+    return np.ascontiguousarray(np.broadcast_to(value, shape), np.float32).reshape(shape)
+
+
+def _evaluate(tree: Tree, x: tuple[np.ndarray, ...]) -> Array:
+    match tree:
+        case Operand(index):
+            return x[index]
+        case Constant(value):
+            return np.float32(value)
+        case Apply(name, args):
+            values = [np.asarray(_evaluate(a, x), np.float64) for a in args]
+            return np.asarray(FUNCTIONS[name].numpy(*values)).astype(np.float32)
+    raise AssertionError(tree)
+
+
+def generate(attrs: Mapping[str, Any], symbol: str, variadic: int) -> str:
+    """C text of the loop over `attrs["expr"]` with `variadic` operands. Raises ExpressionError."""
+    tree = parse(str(attrs["expr"]))
+    lines: list[str] = []
+    result = _statements(tree, lines, variadic)
+    operands = range(variadic)
+    body = "\n".join(f"    {line}" for line in lines)
+    parameters = "".join(f"const float *x{i}, int32_t s{i}, " for i in operands)
+    unused = "".join(f"  (void)x{i}, (void)s{i};\n" for i in operands if not any(f"x{i}[" in line for line in lines))
+    dense = " && ".join(f"a->x{i}_s[3] == 1" for i in operands)
+    rows = "".join(
+        f"    const float *x{i} = a->x{i} + gf_row_offset(&r, a->x{i}_s) + r.begin * a->x{i}_s[3];\n" for i in operands
+    )
+    return f"""\
+/* {attrs["expr"]} */
+#include "{symbol}_args.h"
+#include "gf_rows.h"
+
+static inline void row({parameters}float *y, int32_t ys, int32_t n) {{
+{unused}  GF_INDEPENDENT
+  for (int32_t j = 0; j < n; j++) {{
+{body}
+    y[j * ys] = {result};
+  }}
+}}
+
+void {symbol}(const void *args) {{
+  const {symbol}_args *a = args;
+  const int is_dense = {dense} && a->y_s[3] == 1;
+  gf_rows r = gf_rows_share(a->i);
+  while (gf_rows_next(&r)) {{
+{rows}    float *y = a->y + gf_row_offset(&r, a->y_s) + r.begin * a->y_s[3];
+    if (is_dense)
+      row({"".join(f"x{i}, 1, " for i in operands)}y, 1, r.end - r.begin);
+    else
+      row({"".join(f"x{i}, a->x{i}_s[3], " for i in operands)}y, a->y_s[3], r.end - r.begin);
+  }}
+}}
+"""
+
+
+def _statements(tree: Tree, lines: list[str], variadic: int) -> str:
+    """Append one assignment per node (equal subtrees share theirs); the name or literal of the result."""
+    named: dict[Tree, str] = {}
+
+    def visit(node: Tree) -> str:
+        if isinstance(node, Constant):
+            return _literal(node.value)
+        if node not in named:
+            text = _operand(node, variadic) if isinstance(node, Operand) else FUNCTIONS[node.function].c.format(*(visit(a) for a in node.args))
+            named[node] = f"v{len(named)}"
+            lines.append(f"const float {named[node]} = {text};")
+        return named[node]
+
+    return visit(tree)
+
+
+def _operand(node: Operand, variadic: int) -> str:
+    if node.index >= variadic:
+        raise ExpressionError(f"the expression reads x{node.index}, but the call has {variadic} operands")
+    return f"x{node.index}[j * s{node.index}]"
+
+
+def _literal(value: float) -> str:
+    if math.isinf(value):
+        return "INFINITY" if value > 0 else "(-INFINITY)"
+    if math.isnan(value):
+        return "NAN"
+    text = f"{np.format_float_positional(np.float32(value), unique=True, trim='0') if 1e-4 <= abs(value) < 1e7 or value == 0 else f'{value:.9g}'}"
+    text = text if any(c in text for c in ".en") else text + ".0"
+    return f"({text}f)" if value < 0 else f"{text}f"

@@ -1,0 +1,34 @@
+/* Bilinear: four neighbours, their weights in integers over rows[2] * columns[2]. */
+#include "gf_resize_linear_f32_args.h"
+
+/* The two source lines of an output line within the L1 box, and their weights. */
+typedef struct {
+  int32_t line[2], weight[2];
+} taps;
+
+static taps source(const int32_t *t, int32_t i, int32_t at, int32_t extent) {
+  const int32_t position = t[0] * i + t[1], low = gf_floordiv(position, t[2]), upper = gf_mod(position, t[2]);
+  taps r = {{GF_CLAMP(low - at, 0, extent - 1), GF_CLAMP(low + 1 - at, 0, extent - 1)}, {t[2] - upper, upper}};
+  return r;
+}
+
+static void pixel(const gf_resize_linear_f32_args *a, const float *x, taps h, taps w, float *restrict y) {
+  const float *v00 = x + (h.line[0] * a->x_w + w.line[0]) * a->c, *v01 = x + (h.line[0] * a->x_w + w.line[1]) * a->c;
+  const float *v10 = x + (h.line[1] * a->x_w + w.line[0]) * a->c, *v11 = x + (h.line[1] * a->x_w + w.line[1]) * a->c;
+  const float fh = (float)h.weight[1] / (float)a->rows[2], fw = (float)w.weight[1] / (float)a->columns[2];
+  for (int32_t c = 0; c < a->c; c++) {
+    const float top = v00[c] * (1.0f - fw) + v01[c] * fw, bottom = v10[c] * (1.0f - fw) + v11[c] * fw;
+    y[c] = top * (1.0f - fh) + bottom * fh;
+  }
+}
+
+void gf_resize_linear_f32(const void *args) {
+  const gf_resize_linear_f32_args *a = args;
+  const gf_range mine = gf_share(a->p * a->q);
+  for (int32_t n = 0; n < a->n; n++)
+    for (int32_t i = mine.begin; i < mine.end; i++) {
+      const taps h = source(a->rows, a->p_at + i / a->q, a->x_h_at, a->x_h);
+      const taps w = source(a->columns, a->q_at + i % a->q, a->x_w_at, a->x_w);
+      pixel(a, a->x + n * a->x_h * a->x_w * a->c, h, w, a->y + (n * a->p * a->q + i) * a->c);
+    }
+}
