@@ -1,0 +1,62 @@
+"""Which implementations take a call, and what it costs untiled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+from fusion_engine.expr import evaluate
+from fusion_engine.kernels.descriptor import Implementation, Kernel, OperandType
+from fusion_engine.kernels.sizes import Shape, Sizes
+
+
+def why_not(implementation: Implementation, sizes: Sizes, isa: Sequence[str] = ()) -> str | None:
+    """Why the implementation does not take this call (its instruction set, its `when`), or None."""
+    lacking = [i for i in implementation.isa if i not in isa]
+    if lacking:
+        return f"{implementation.name} needs the instruction set {lacking[0]}"
+    for text, condition in implementation.when:
+        if not evaluate(condition, sizes.environment):
+            return f"{implementation.name} needs {text}"
+    return None
+
+
+def whole_cycles(
+    kernel: Kernel, implementation: Implementation, sizes: Sizes, shapes: Mapping[str, Shape], cores: int
+) -> float:
+    """The `cycles` formula with every axis whole: one untiled call on `cores` cores."""
+    env: dict[str, Any] = {**sizes.environment, "cores": cores}
+    for axis, extent in kernel.axes:
+        env.update(axis_extents(axis, extent, implementation, sizes))
+    for operand in kernel.operands:
+        shape = shapes.get(operand.name) or sizes.shapes.get(operand.name)
+        if shape is not None:
+            env.update(_operand_extents(operand, shape, implementation.rank))
+    return float(evaluate(implementation.cycles, env))
+
+
+def axis_extents(axis: str, extent: str, implementation: Implementation, sizes: Sizes) -> dict[str, int]:
+    """The extents an axis stands for: of a group `i`, those of i0, i1, ... (padded or merged in front to `rank`) and of `i`, all."""
+    if not extent.startswith("*"):
+        from fusion_engine.expr import parse_expr
+
+        return {axis: int(evaluate(parse_expr(extent), sizes.environment))}
+    shape = tuple(sizes.sizes[extent[1:]])
+    return {axis: prod(shape), **{f"{axis}{n}": d for n, d in enumerate(_to_rank(shape, implementation.rank))}}
+
+
+def _to_rank(shape: Shape, rank: int | None) -> Shape:
+    if rank is None:
+        return shape
+    padded = (1,) * (rank - len(shape)) + shape
+    surplus = len(padded) - rank
+    return (prod(padded[: surplus + 1]), *padded[surplus + 1 :])
+
+
+def _operand_extents(operand: OperandType, shape: Shape, rank: int | None) -> dict[str, int]:
+    """`x_h` for named dims; `x_i0` for a sole group cannot be known before binding, so its dims are left out."""
+    if any(d.startswith("*") for d in operand.dims) or len(shape) != len(operand.dims):
+        return {}
+    del rank
+    return {f"{operand.name}_{d.lower()}": e for d, e in zip(operand.dims, shape, strict=True)}
