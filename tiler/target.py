@@ -167,7 +167,14 @@ def _hop(name: str, m: Marked | None, problems: Problems) -> Hop | None:
         return None
     rate = _positive_number(m.get("bytes_per_cycle"), problems)
     value = {k: as_int(m.get(k), k, problems) or 0 for k in required if k != "bytes_per_cycle"}
-    for key, least in (("max_bytes", 16), ("max_stride", 1), ("in_flight", 1), ("start", 0), ("latency", 0), ("per_run", 0)):
+    for key, least in (
+        ("max_bytes", 16),
+        ("max_stride", 1),
+        ("in_flight", 1),
+        ("start", 0),
+        ("latency", 0),
+        ("per_run", 0),
+    ):
         entry = m.get(key)
         if entry is not None and value[key] < least:
             problems.append(entry.error(f"{key} must be at least {least}"))
