@@ -1,11 +1,11 @@
 """Boxes to copy commands, by the rules of `gf_copy_box` (targets/common/gf_copy.c), so that counters equal the plan.
 
 A box is dense on the near side and strided on the far side. Dims of extent 1 drop out; neighbouring dims that are
-contiguous on both sides (outer pitch = extent * inner pitch) merge; a dim of pitch `item` becomes the run; the innermost
-remaining dim is the strided one of a command (runs x run bytes, `pitch` apart) and each index of the outer dims is a
-command of its own. A command holds at most `max_bytes`: as many runs as fit, or, where a run alone exceeds it, pieces of
-that run. A hop with `dims` 1, a pitch above `max_pitch` or a negative one takes one command per run. An empty box takes
-none.
+contiguous on both sides (outer pitch = extent * inner pitch) merge; a dim of pitch `item` becomes the run; the
+innermost remaining dim is the strided one of a command (runs x run bytes, `pitch` apart) and each index of the outer
+dims is a command of its own. A command holds at most `max_bytes`: as many runs as fit, or, where a run alone exceeds
+it, pieces of that run. A hop with `dims` 1, a pitch above `max_pitch` or a negative one takes one command per run. An
+empty box takes none.
 """
 
 from __future__ import annotations

@@ -1,0 +1,101 @@
+"""Compiles one implementation to a shared library, once per text."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from fusion_engine.kernels.descriptor import Implementation, Kernel
+from tiler.emit.args import ArgMember
+from tiler.emit.sources import KernelSource, common_headers, kernel_source
+
+FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-Wno-psabi", "-O1", "-fPIC", "-shared", "-Wl,-Bsymbolic")
+
+RUNNER = """
+static int core, cores;
+int gf_core_id(void);
+int gf_core_count(void);
+int gf_core_id(void) { return core; }
+int gf_core_count(void) { return cores; }
+void harness_run(void (*fn)(const void *), const void *args, int n, const int *order);
+void harness_run(void (*fn)(const void *), const void *args, int n, const int *order) {
+  cores = n;
+  for (int i = 0; i < n; i++) {
+    core = order[i];
+    fn(args);
+  }
+}
+"""
+
+
+class Library:
+    """A loaded implementation. `run(args, order)` calls it for every core number of `order` in turn."""
+
+    def __init__(self, path: Path, symbol: str) -> None:
+        self._lib = ctypes.CDLL(str(path))
+        self._fn = ctypes.cast(getattr(self._lib, symbol), ctypes.c_void_p)
+
+    def run(self, args: ctypes.Structure, order: tuple[int, ...]) -> None:
+        numbers = (ctypes.c_int * len(order))(*order)
+        self._lib.harness_run(self._fn, ctypes.byref(args), len(order), numbers)
+
+
+def library(kernel: Kernel, implementation: Implementation, attrs: Mapping[str, object], variadic: int) -> Library:
+    """Compile (with every warning an error) and load."""
+    source = kernel_source(kernel, implementation, attrs, variadic)  # type: ignore[arg-type]
+    files = tuple(sorted({**common_headers({kernel.name: kernel}), **source.files}.items()))
+    return _library(source.symbol, source.unit, files)
+
+
+@cache
+def _library(symbol: str, unit: str, files: tuple[tuple[str, str], ...]) -> Library:
+    key = hashlib.sha256(repr((symbol, unit, files, FLAGS, RUNNER)).encode()).hexdigest()[:24]
+    path = _folder() / f"{key}.so"
+    if not path.exists():
+        compile_library(path, KernelSource(symbol, unit, dict(files)))
+    return Library(path, symbol)
+
+
+@cache
+def _folder() -> Path:
+    folder = Path(tempfile.gettempdir()) / "gap_fuse_kernel_cache"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def compile_library(path: Path, source: KernelSource) -> None:
+    """gcc, in a folder of its own; the result appears whole or not at all."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for file, text in source.files.items():
+            (folder / file).write_text(text)
+        (folder / "harness_runner.c").write_text(RUNNER)
+        command = ["gcc", *FLAGS, "-I.", source.unit, "harness_runner.c", "-lm", "-o", "out.so"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise AssertionError(f"{source.unit} does not compile:\n{done.stderr}")
+        temporary = path.with_suffix(f".{id(source)}.part")
+        temporary.write_bytes((folder / "out.so").read_bytes())
+        temporary.replace(path)
+
+
+_CTYPES = {
+    "float": ctypes.c_float, "double": ctypes.c_double,
+    "int8_t": ctypes.c_int8, "int16_t": ctypes.c_int16, "int32_t": ctypes.c_int32, "int64_t": ctypes.c_int64,
+    "uint8_t": ctypes.c_uint8, "uint16_t": ctypes.c_uint16, "uint32_t": ctypes.c_uint32, "uint64_t": ctypes.c_uint64,
+}  # fmt: skip
+
+
+def structure(members: tuple[ArgMember, ...]) -> type[ctypes.Structure]:
+    """The argument struct as a ctypes class."""
+
+    def field(m: ArgMember) -> tuple[str, type]:
+        base: type = ctypes.c_void_p if m.ctype.endswith("*") else _CTYPES[m.ctype]
+        return m.name, (base * m.length) if m.length is not None else base  # type: ignore[operator]
+
+    return type("Args", (ctypes.Structure,), {"_fields_": [field(m) for m in members]})

@@ -1,0 +1,279 @@
+"""Drives an implementation tile by tile as emitted code would, with every byte around the tiles guarded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from math import prod
+
+import numpy as np
+from hypothesis import strategies as st
+
+from fusion_engine.expr import evaluate
+from fusion_engine.graph import FusedGraph, resolve_storage
+from fusion_engine.kernels.descriptor import Implementation, Kernel
+from tests.harness.bind import Attrs, Operands, Orders, bind_kernel
+from tests.harness.build import Library, library, structure
+from tiler.bound import BoundCall
+from tiler.emit.affine import number
+from tiler.emit.args import ArgMember, args_members
+from tiler.emit.boxes import AxisRange, DimBox, operand_box
+from tiler.emit.fill import Tile, member_value
+from tiler.emit.pack import pack
+from tiler.schedule import BoundOperand
+
+GUARD = 64  # bytes of known junk on both sides of every L1 buffer
+
+
+class Declined(Exception):  # noqa: N818
+    """The implementation does not take the call; the message says why."""
+
+
+def run_tiled(
+    kernel: Kernel,
+    implementation: Implementation,
+    operands: Operands,
+    attrs: Attrs,
+    tiles: Mapping[str, int] | None = None,
+    cores: int = 8,
+    results: Mapping[str, Sequence[int]] | None = None,
+    orders: Orders | None = None,
+    seed: int = 0,
+) -> dict[str, np.ndarray]:
+    """The results (logical order) of the compiled C, computed in tiles of `tiles` (axes left out are whole).
+
+    Operands are logical arrays by name (variadic ones x0, x1, ...; absent ones left out). Reduction axes of an
+    accumulating implementation run innermost with first/last. Cores run one after the other in random order. Tiles,
+    scratch and sums stand between guards in L1 and start as junk; a write outside them, or into an operand, fails.
+    Operands of `reads_at` hold junk in the other calls. Raises Declined where the implementation does not take the
+    call. `results`, `orders`: see `bind_kernel`.
+    """
+    bound = bind_kernel(kernel, implementation, operands, attrs, results, orders)
+    if isinstance(bound, str):
+        raise Declined(bound)
+    run = _Run(kernel, implementation, *bound, operands, cores, np.random.default_rng(seed))
+    return run.all_tiles(tiles or {})
+
+
+def tilings(bound: BoundCall) -> st.SearchStrategy[dict[str, int]]:
+    """Legal tiles of a bound call: a size for every axis, multiples of its step where it is split, ragged ends and all."""
+
+    def sizes(extent: int, step: int, limit: int | None) -> st.SearchStrategy[int]:
+        most = min(extent, limit or extent)
+        steps = list(range(step, most, step)) + ([extent] if most == extent else [most])
+        return st.sampled_from(steps[::-1] or [extent])
+
+    return st.fixed_dictionaries(
+        {a.name: st.just(a.extent) if a.whole else sizes(a.extent, a.step, a.limit) for a in bound.axes}
+    )
+
+
+def run_kernel(
+    kernel: Kernel,
+    implementation: Implementation,
+    operands: Operands,
+    attrs: Attrs,
+    tiles: Mapping[str, int] | None = None,
+    cores: int = 8,
+    results: Mapping[str, Sequence[int]] | None = None,
+    orders: Orders | None = None,
+) -> dict[str, np.ndarray]:
+    """As `run_tiled`."""
+    return run_tiled(kernel, implementation, operands, attrs, tiles, cores, results, orders)
+
+
+class _Run:
+    def __init__(
+        self,
+        kernel: Kernel,
+        implementation: Implementation,
+        graph: FusedGraph,
+        bound: BoundCall,
+        operands: Operands,
+        cores: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self.kernel, self.implementation, self.graph, self.bound = kernel, implementation, graph, bound
+        self.cores, self.rng = cores, rng
+        self.operands = {o.name: o for o in bound.operands}
+        self.variadic = sum(
+            f"{o.name}{i}" in operands for o in kernel.inputs if o.variadic for i in range(len(operands))
+        )
+        self.members = args_members(kernel, implementation, self.variadic)
+        self.structure = structure(self.members)
+        self.library: Library = library(kernel, implementation, dict(bound.attrs), self.variadic)
+        self.far = {o.name: self._home(o, operands) for o in bound.operands}
+
+    # ---- homes of the operands ----
+
+    def _home(self, o: BoundOperand, operands: Operands) -> np.ndarray:
+        if o.role == "out":
+            b = self.graph.buffer[o.root]
+            return self._junk(prod(b.shape), np.dtype(b.dtype))
+        data = np.ascontiguousarray(operands[o.buffer])
+        if o.role == "const":
+            packing = next(p for p in self.bound.packings if p.root == o.root)
+            packed = pack(data, packing.dims, packing.order).ravel()
+            assert packed.nbytes == packing.bytes
+            return packed
+        return np.ascontiguousarray(data.transpose(self.graph.buffer[o.root].storage_order)).ravel()
+
+    def _junk(self, count: int, dtype: np.dtype) -> np.ndarray:
+        return np.frombuffer(self.rng.bytes(count * dtype.itemsize), dtype).copy()
+
+    # ---- loops ----
+
+    def all_tiles(self, tiles: Mapping[str, int]) -> dict[str, np.ndarray]:
+        over = self.bound.accumulate.over if self.bound.accumulate else ()
+        extents = self.bound.extents
+        sizes = {a: tiles.get(a, n) or 1 for a, n in extents.items()}
+        outer = {a: (sizes[a] if a not in over else extents[a]) for a in extents}
+        for position in _positions(extents, outer):
+            self._outer_tile({**position}, over, sizes)
+        return {o.name: self._logical(o) for o in self.bound.operands if o.role == "out"}
+
+    def _outer_tile(self, position: dict[str, tuple[int, int]], over: Sequence[str], sizes: Mapping[str, int]) -> None:
+        extents = {a: n for a, n in self.bound.extents.items() if a in over}
+        inner = list(_positions(extents, sizes))
+        kept = _L1(self.rng)
+        for i, p in enumerate(inner):
+            kept = self._tile({**position, **p}, i == 0, i == len(inner) - 1, kept)
+
+    def _tile(self, position: Mapping[str, tuple[int, int]], first: bool, last: bool, kept: _L1) -> _L1:
+        ranges = {a: AxisRange(number(at), number(n)) for a, (at, n) in position.items()}
+        boxes = {n: operand_box(o, ranges, self.bound.extents) for n, o in self.operands.items()}
+        tile = Tile(self.kernel, self.operands, boxes, ranges, self.bound.attrs)
+        l1 = _L1(self.rng)
+        for name, o in self.operands.items():
+            data = self._outgoing(o, boxes[name]) if o.role == "out" else self._incoming(o, boxes[name], first, last)
+            l1.place(name, data)
+        environment = {a: n for a, (_, n) in position.items()} | {"cores": self.cores}
+        for n, box in boxes.items():
+            environment |= {f"{n}_{d}": b.extent.const for d, b in zip(self.operands[n].dims, box, strict=True)}
+        for s in self.bound.scratch:
+            size = -(-int(evaluate(s.bytes, environment)) // 16) * 16
+            per_core = s.per == "core"
+            space = self._junk(size * (self.cores if per_core else 1), np.dtype(np.uint8))
+            l1.place(s.name, space, size if per_core else 0, working=True)
+        acc = self.bound.accumulate
+        if acc is not None:
+            junk = self._junk(self._sums(ranges), np.dtype(np.uint8))
+            l1.place(acc.name, junk if first else kept.bytes_of(acc.name), working=True)
+        self._call(tile, l1, first, last)
+        for name, o in self.operands.items():
+            if o.role == "out" and last:
+                _view(o, boxes[name], self.far[name])[...] = l1.array(name)
+        return l1
+
+    def _sums(self, ranges: Mapping[str, AxisRange]) -> int:
+        acc = self.bound.accumulate
+        assert acc is not None
+        o = BoundOperand(acc.name, "", "", "in", "int32", acc.itemsize, (), acc.index, (2**30,) * len(acc.index), 0, ())
+        return prod(b.extent.const for b in operand_box(o, ranges, self.bound.extents)) * acc.itemsize
+
+    def _incoming(self, o: BoundOperand, box: tuple[DimBox, ...], first: bool, last: bool) -> np.ndarray:
+        data = _view(o, box, self.far[o.name])
+        at = (self.implementation.reads_at or {}).get(o.name)
+        if (at == "first" and not first) or (at == "last" and not last):
+            return self._junk(data.size, data.dtype).reshape(data.shape)
+        return data.copy()
+
+    def _outgoing(self, o: BoundOperand, box: tuple[DimBox, ...]) -> np.ndarray:
+        data = _view(o, box, self.far[o.name])
+        return self._junk(data.size, data.dtype).reshape(data.shape)
+
+    # ---- the call ----
+
+    def _call(self, tile: Tile, l1: _L1, first: bool, last: bool) -> None:
+        args = self.structure()
+        for m in self.members:
+            value = self._value(m, tile, l1, first, last)
+            setattr(args, m.name, value)
+        l1.seal(writable={n for n, o in self.operands.items() if o.role == "out"} | l1.working)
+        self.library.run(args, tuple(int(i) for i in self.rng.permutation(self.cores)))
+        l1.check(f"{self.kernel.name}/{self.implementation.name}")
+
+    def _value(self, m: ArgMember, tile: Tile, l1: _L1, first: bool, last: bool) -> object:
+        match m.kind:
+            case "pointer" | "scratch" | "accumulator":
+                return l1.address(m.of)
+            case "pitch":
+                return l1.pitch[m.of]
+            case "first":
+                return int(first)
+            case "last":
+                return int(last)
+        value = member_value(m, tile)
+        if isinstance(value, tuple):
+            numbers = [v if isinstance(v, (int, float)) else v.const for v in value]
+            return type(getattr(self.structure(), m.name))(*numbers)
+        return value if isinstance(value, (int, float)) else value.const
+
+    def _logical(self, o: BoundOperand) -> np.ndarray:
+        storage = resolve_storage(self.graph.buffer, o.buffer)
+        flat = self.far[o.name]
+        strides = tuple(s * flat.itemsize for s in storage.strides)
+        return np.lib.stride_tricks.as_strided(flat[storage.offset :], storage.shape, strides).copy()
+
+
+class _L1:
+    """Buffers between guards. What is not writable must stay as it is."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.rng = rng
+        self.pitch: dict[str, int] = {}
+        self.working: set[str] = set()
+        self._raw: dict[str, np.ndarray] = {}
+        self._start: dict[str, int] = {}
+        self._data: dict[str, np.ndarray] = {}
+        self._sealed: dict[str, bytes] = {}
+        self._writable: set[str] = set()
+
+    def place(self, name: str, data: np.ndarray, pitch: int = 0, working: bool = False) -> None:
+        raw = np.frombuffer(self.rng.bytes(data.nbytes + 2 * GUARD + 64), np.uint8).copy()
+        start = GUARD + (-(raw.ctypes.data + GUARD - 16)) % 64  # 16-byte aligned, not more
+        raw[start : start + data.nbytes] = np.frombuffer(data.tobytes(), np.uint8)
+        self._raw[name], self._start[name], self._data[name] = raw, start, data
+        if working:
+            self.working.add(name)
+            self.pitch[name] = pitch
+
+    def address(self, name: str) -> int | None:
+        return None if name not in self._raw else self._raw[name].ctypes.data + self._start[name]
+
+    def bytes_of(self, name: str) -> np.ndarray:
+        return self._raw[name][self._start[name] : self._start[name] + self._data[name].nbytes]
+
+    def array(self, name: str) -> np.ndarray:
+        data = self._data[name]
+        return np.frombuffer(self.bytes_of(name).tobytes(), data.dtype).reshape(data.shape)
+
+    def seal(self, writable: set[str]) -> None:
+        self._writable = writable
+        self._sealed = {n: raw.tobytes() for n, raw in self._raw.items()}
+
+    def check(self, what: str) -> None:
+        for name, before in self._sealed.items():
+            now, start, size = self._raw[name].tobytes(), self._start[name], self._data[name].nbytes
+            assert now[:start] == before[:start], f"{what} wrote in front of `{name}`"
+            assert now[start + size :] == before[start + size :], f"{what} wrote behind `{name}`"
+            if name not in self._writable:
+                assert now == before, f"{what} wrote into `{name}`"
+
+
+def _positions(extents: Mapping[str, int], tiles: Mapping[str, int]) -> Iterator[dict[str, tuple[int, int]]]:
+    parts = [[(a, (at, min(tiles[a], n - at))) for at in range(0, n, tiles[a])] for a, n in extents.items()]
+    for chosen in product(*parts):
+        yield dict(chosen)
+
+
+def _view(o: BoundOperand, box: tuple[DimBox, ...], flat: np.ndarray) -> np.ndarray:
+    """The box within the operand's home."""
+    shape = tuple(max(d.extent.const, 0) for d in box)
+    if 0 in shape:
+        return np.zeros(shape, flat.dtype)
+    offset = o.far_offset + sum(d.start.const * s for d, s in zip(box, o.far_strides, strict=True))
+    reach = offset + sum((n - 1) * s for n, s in zip(shape, o.far_strides, strict=True))
+    inside = offset >= 0 and reach < flat.size
+    assert inside, f"the box of `{o.name}` leaves its root"
+    return np.lib.stride_tricks.as_strided(flat[offset:], shape, tuple(s * flat.itemsize for s in o.far_strides))
