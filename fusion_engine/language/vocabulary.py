@@ -95,8 +95,10 @@ def as_condition(value: Value) -> bool | Unknown:
         return Unknown(e.reason)
 
 
-def as_operand(value: Value) -> ValueRef | np.ndarray | Unknown | None:
-    """A kernel operand: a reference to a tensor, a constant in logical ONNX order, or None (absent)."""
+def as_operand(value: Value) -> ValueRef | np.ndarray | Unknown | None | tuple[Value, ...]:
+    """A kernel operand: a reference to a tensor, a constant in logical ONNX order, None (absent), or several (variadic)."""
+    if isinstance(value, tuple) and any(isinstance(v, (Binding, ValueRef)) for v in value):
+        return tuple(as_operand(v) for v in value)
     if value is None or isinstance(value, (Unknown, ValueRef, np.ndarray)):
         return value
     if isinstance(value, Binding):
@@ -200,6 +202,8 @@ def _array(value: Value) -> np.ndarray:
         raise NotKnownError(f"{value.name} is not constant")
     if isinstance(value, str):
         raise NotKnownError(f"{value!r} is text, not a number")
+    if isinstance(value, tuple):
+        value = [_scalar(v) if isinstance(v, (Binding, ValueRef)) else v for v in value]
     array = np.asarray(value)
     return array.astype(np.float64) if array.dtype.kind == "f" or array.dtype.name == "bfloat16" else array
 
@@ -213,7 +217,8 @@ def _scalar(value: Value) -> int | float:
 
 
 def _item(value: Value) -> Value:
-    return value if isinstance(value, (str, bool)) else _scalar(value)
+    """An entry of a list: a number, a text, or a tensor where the list is a variadic operand."""
+    return value if isinstance(value, (str, bool, Binding, ValueRef)) else _scalar(value)
 
 
 def _integer(value: Value) -> int:
@@ -264,6 +269,8 @@ def _index(value: Value, at: Value) -> Value:
 
 
 def _section(value: Value, start: Value, stop: Value) -> Value:
+    if isinstance(value, str):
+        return value[slice(None if start is None else _integer(start), None if stop is None else _integer(stop))]
     array = _array(value)
     part = array[slice(None if start is None else _integer(start), None if stop is None else _integer(stop))]
     return tuple(_scalar(v) for v in part) if isinstance(value, tuple) else part
@@ -337,6 +344,14 @@ def _dim(value: Value, axis: Value) -> int:
     return int(_array(value).shape[i])
 
 
+def _dtype(value: Value) -> str:
+    if isinstance(value, Binding):
+        if value.dtype is None:
+            raise NotKnownError(f"element type of {value.name} unknown")
+        return value.dtype
+    return str(_array(value).dtype)
+
+
 def _product(values: tuple[int, ...]) -> int:
     result = 1
     for v in values:
@@ -390,6 +405,46 @@ def _take(value: Value, indices: Value, axis: Value = 0) -> Value:
     return tuple(_scalar(v) for v in taken) if isinstance(value, tuple) else taken
 
 
+def _place(values: Value, positions: Value, entries: Value) -> tuple[int | float, ...]:
+    """A list with some of its entries replaced."""
+    result = [_scalar(v) for v in np.atleast_1d(_array(values))]
+    where = _integers(positions)
+    for at, entry in zip(where, np.broadcast_to(_array(entries), (len(where),)), strict=True):
+        result[at] = _scalar(entry)
+    return tuple(result)
+
+
+def _exchange(rank: Value, i: Value, j: Value) -> tuple[int, ...]:
+    perm = list(range(_integer(rank)))
+    a, b = _integer(i), _integer(j)
+    perm[a], perm[b] = perm[b], perm[a]
+    return tuple(perm)
+
+
+def _axes_last(rank: Value, axes: Value) -> tuple[int, ...]:
+    n = _integer(rank)
+    last = tuple(a % n for a in _integers(axes))
+    return (*(i for i in range(n) if i not in last), *last)
+
+
+def _tree(function: Value, *args: Value) -> str:
+    """Text of one call in an elementwise tree: operands are texts, numbers are written with all their digits."""
+    if not isinstance(function, str):
+        raise NotKnownError("tree(function, ...) needs the function's name as text")
+    return f"{function.lower()}({', '.join(a if isinstance(a, str) else repr(_scalar(a)) for a in args)})"
+
+
+def _tree_list(function: Value, operands: Value) -> str:
+    """One call over as many operands as a variadic capture has: max(x0, x1, x2)."""
+    return _tree(function, *(f"x{i}" for i in range(_length(operands))))
+
+
+def _text(value: Value) -> str:
+    if not isinstance(value, str):
+        raise NotKnownError("lower(v) needs text")
+    return value.lower()
+
+
 def _cast(value: Value, dtype: Value) -> np.ndarray:
     if not isinstance(dtype, str):
         raise NotKnownError("cast(v, dtype) needs the dtype as text")
@@ -433,6 +488,8 @@ def _stored(value: Value, scale: Value = None) -> Value:
     """The integers of a capture; with a scale, a constant as int32 at that scale, as it is where it already is that."""
     if scale is not None:
         return _stored_at(value, np.asarray(_array(scale), dtype=np.float64))
+    if isinstance(value, tuple):
+        return tuple(_stored(v) for v in value)
     _quantisation(value)
     if value.stored_const is not None:
         return value.stored_const
@@ -523,8 +580,9 @@ FUNCTIONS: Mapping[str, Function] = {
         1,
         None,
     ),
-    "sum": Function(_numeric(np.sum), "sum(v)", "The sum of all elements."),
-    "product": Function(_numeric(np.prod), "product(v)", "The product of all elements."),
+    "sum": Function(_numeric(lambda v: v.sum() if v.size else 0), "sum(v)", "The sum of all elements."),
+    "product": Function(_numeric(lambda v: v.prod() if v.size else 1), "product(v)", "The product of all elements."),
+    "range": Function(lambda n: np.arange(_integer(n)), "range(n)", "0, 1, ..., n - 1."),
     "all": Function(lambda v: bool(np.all(_array(v))), "all(v)", "Whether every element is true."),
     "any": Function(lambda v: bool(np.any(_array(v))), "any(v)", "Whether some element is true."),
     "given": Function(
@@ -532,6 +590,7 @@ FUNCTIONS: Mapping[str, Function] = {
     ),
     "present": Function(lambda v: v is not None, "present(v)", "Whether an optional capture or attribute is there."),
     "constant": Function(_is_const, "constant(v)", "Whether v is known at compile time."),
+    "dtype": Function(_dtype, "dtype(x)", "numpy's name of the element type."),
     "shape": Function(_shape, "shape(x)", "The extents, as a list."),
     "rank": Function(_rank, "rank(x)", "The number of axes."),
     "dim": Function(_dim, "dim(x, i)", "The extent of axis i; negative i counts from the end.", 2, 2),
@@ -558,6 +617,12 @@ FUNCTIONS: Mapping[str, Function] = {
         _concat, "concat(a, b, ...)", "Lists, or tensors along the first axis, one after the other.", 1, None
     ),
     "take": Function(_take, "take(v, indices, axis)", "The elements at the indices along an axis (0).", 2, 3),
+    "place": Function(_place, "place(v, at, entries)", "The list v with its entries at the positions replaced.", 3, 3),
+    "exchange": Function(_exchange, "exchange(rank, i, j)", "The permutation of axes that exchanges i and j.", 3, 3),
+    "axes_last": Function(_axes_last, "axes_last(rank, axes)", "The permutation that brings axes to the end.", 2, 2),
+    "lower": Function(_text, "lower(v)", "Text in lower case."),
+    "tree": Function(_tree, 'tree("Op", "x0", a)', "A call in the text of an elementwise tree.", 1, None),
+    "tree_over": Function(_tree_list, 'tree_over("Op", xs)', "A call over all operands of a variadic capture.", 2, 2),
     "along": Function(
         _along,
         "along(v, axis, rank)",
