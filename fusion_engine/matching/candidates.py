@@ -1,0 +1,208 @@
+"""Matches into candidates: one per rule, variant, emit entry, node set and values produced; the first binding wins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from fusion_engine.covering.types import Candidate, ValueRef
+from fusion_engine.language.types import EmitEntry, OpPattern
+from fusion_engine.matching.emission import DeclinedError, Emission, Emitter
+from fusion_engine.matching.environment import Environment, bind_result
+from fusion_engine.matching.facts import DEQUANTIZE, Facts
+from fusion_engine.matching.index import Compiled
+from fusion_engine.matching.solution import Refusal, Solution, base_environment, broken_condition, leak
+from fusion_engine.matching.storage import Made, inner_misfit, result_choices, store_captures
+from fusion_engine.view.types import View
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An emit entry (None: the match as a whole) that did not take a match."""
+
+    entry: int | None
+    reason: str
+    nodes: tuple[int, ...]
+
+
+Key = tuple[int, frozenset[int], tuple[str, ...]]
+
+
+@dataclass(eq=False)
+class Taken:
+    """What one variant gave at one root."""
+
+    candidates: list[Candidate] = field(default_factory=list)
+    keys: set[Key] = field(default_factory=set)
+    refused: list[Refused] = field(default_factory=list)
+
+    def refuse(self, entry: int | None, reason: str, nodes: tuple[int, ...] = ()) -> None:
+        refused = Refused(entry, reason, nodes)
+        if refused not in self.refused:
+            self.refused.append(refused)
+
+
+def candidates_of(facts: Facts, emitter: Emitter, compiled: Compiled, s: Solution, taken: Taken) -> None:
+    """Add what the emit entries make of one match to `taken`, and why the others do not."""
+    if len(s.results) != len(compiled.variant.results):
+        return
+    leaking = leak(facts, compiled, s)
+    if leaking is not None:
+        taken.refuse(None, leaking.reason, leaking.nodes)
+        return
+    env = base_environment(facts, compiled, s)
+    if isinstance(env, Refusal):
+        taken.refuse(None, env.reason, env.nodes)
+        return
+    for position, entry in enumerate(compiled.rule.emit):
+        if entry.variants and compiled.variant.name not in entry.variants:
+            continue
+        _try_entry(facts, emitter, compiled, s, env, position, entry, taken)
+
+
+def _try_entry(
+    facts: Facts,
+    emitter: Emitter,
+    compiled: Compiled,
+    s: Solution,
+    env: Environment,
+    position: int,
+    entry: EmitEntry,
+    taken: Taken,
+) -> None:
+    kernels = ", ".join(c.kernel for c in entry.calls)
+    choices = result_choices(facts, s.results, entry)
+    if isinstance(choices, str):
+        taken.refuse(position, f"{kernels}: {choices}")
+        return
+    for made in choices:
+        try:
+            candidate = _candidate(facts, emitter, compiled, s, env, position, entry, made, taken)
+        except DeclinedError as e:
+            taken.refuse(position, f"{kernels}: {e}")
+            continue
+        if candidate is not None:
+            taken.candidates.append(candidate)
+
+
+def _candidate(
+    facts: Facts,
+    emitter: Emitter,
+    compiled: Compiled,
+    s: Solution,
+    base: Environment,
+    position: int,
+    entry: EmitEntry,
+    made: tuple[Made, ...],
+    taken: Taken,
+) -> Candidate | None:
+    """One entry with one storage of the results. None where an earlier binding gave the same. Raises DeclinedError."""
+    env = _environment(facts, compiled, base, made)
+    _check_storage(compiled, s, entry, env, made)
+    for conditions in (compiled.variant.where, entry.when):
+        broken = broken_condition(conditions, env)
+        if broken is not None:
+            raise DeclinedError(broken)
+    produced = tuple(m.produced for m in made)
+    emission = emitter.emit(entry, env, made)
+    consumed = _consumed(facts.view, emission)
+    nodes = s.nodes | {m.node for m in made if m.node is not None} | _absorbed(facts, s, consumed)
+    key = (position, nodes, produced)
+    if key in taken.keys:
+        return None
+    if len(produced) > 1 and not _convex(facts.view, nodes, produced, consumed):
+        raise DeclinedError("a result flows back into an operand")
+    taken.keys.add(key)
+    return Candidate(
+        rule=compiled.rule.name,
+        variant=compiled.variant.name,
+        emit=position,
+        calls=emission.calls,
+        nodes=nodes,
+        consumes=consumed,
+        produces=produced,
+        evidence=_evidence(facts, compiled, s),
+        cost=emission.cost,
+        temporaries=emission.temporaries,
+    )
+
+
+def _environment(facts: Facts, compiled: Compiled, base: Environment, made: tuple[Made, ...]) -> Environment:
+    """The match's names with the results in this storage; `let` that reads a result's scale is computed anew."""
+    late = {n: e for n, e in compiled.variant.let if n in compiled.late_let}
+    results = {
+        m.name: bind_result(facts, m.name, m.value, m.produced if m.quantisation else None, m.quantisation)
+        for m in made
+    }
+    for name, _ in compiled.variant.let:
+        if name not in late:
+            base[name]  # computed once for all entries
+    return Environment({**base, **results}, {**base.lazy, **late})
+
+
+def _check_storage(compiled: Compiled, s: Solution, entry: EmitEntry, env: Environment, made: tuple[Made, ...]) -> None:
+    stored = store_captures(entry, env, compiled.rule.given, compiled.variant.results)
+    if isinstance(stored, str):
+        raise DeclinedError(stored)
+    env.update(stored)
+    misfit = inner_misfit(entry, s.pairs, env, made)
+    if misfit is not None:
+        raise DeclinedError(misfit)
+
+
+def _consumed(view: View, emission: Emission) -> tuple[str, ...]:
+    """Values of the view that the calls read, in order, each once."""
+    own = {t.name for t in emission.temporaries}
+    refs = [o.name for c in emission.calls for _, o in c.operands if isinstance(o, ValueRef) and o.name not in own]
+    return tuple(dict.fromkeys(r for r in refs if view.const(r) is None))
+
+
+def _absorbed(facts: Facts, s: Solution, consumed: tuple[str, ...]) -> set[int]:
+    """DequantizeLinears of captures whose integers are read instead, or that were computed at compile time."""
+    if not facts.has_lens:
+        return set()
+    found: set[int] = set()
+    for bound in s.bound.values():
+        for value in bound if isinstance(bound, tuple) else (bound,):
+            node = facts.maker(value) if isinstance(value, str) and value not in consumed else None
+            if node is not None and node.op == DEQUANTIZE:
+                found.add(node.index)
+    return found
+
+
+def _convex(view: View, nodes: frozenset[int], produced: tuple[str, ...], consumed: tuple[str, ...]) -> bool:
+    """No operand is computed, outside, from a result."""
+    made = [view.producer[v] for v in consumed if v in view.producer]
+    last = max(made, default=-1)
+    goals = set(made) - nodes
+    queue = list(produced)
+    seen: set[int] = set()
+    while queue:
+        for user in view.users.get(queue.pop(), ()):
+            if user in goals:
+                return False
+            if user not in seen and user not in nodes and user <= last:
+                seen.add(user)
+                queue.extend(view.nodes[user].outputs)
+    return True
+
+
+# ---- evidence ----
+
+
+def _evidence(facts: Facts, compiled: Compiled, s: Solution) -> str:
+    if s.scope:
+        return f"scope {s.scope[-1].cls}{f' {s.scope[-1].name}' if s.scope[-1].name else ''}"
+    ops = [facts.view.nodes[i].op for i in sorted(s.nodes)]
+    functions = [op for op in ops if "::" in op]
+    if functions and _calls_function(compiled.variant.pattern):
+        return f"function {functions[0]}"
+    return "operator" if len(ops) == 1 else "structure"
+
+
+def _calls_function(pattern: object) -> bool:
+    inner = getattr(pattern, "pattern", None)
+    parts: Iterable[object] = getattr(pattern, "inputs", ()) or getattr(pattern, "options", ())
+    if isinstance(pattern, OpPattern) and pattern.callee is not None:
+        return True
+    return any(_calls_function(p) for p in ((inner,) if inner is not None else tuple(parts)))

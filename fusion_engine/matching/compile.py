@@ -1,0 +1,337 @@
+"""Patterns into closures: `matcher(state, value)` calls its continuation once for every way to match.
+
+Continuations are fixed when compiling, so a search makes no closures; whatever is bound is unbound when the call
+returns, so every alternative is tried with exactly the bindings of its own branch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from fusion_engine.language.types import (
+    Absent,
+    Alternatives,
+    Anything,
+    Capture,
+    Literal,
+    Named,
+    OpPattern,
+    Pattern,
+    Rearrange,
+    With,
+)
+from fusion_engine.matching.facts import DEQUANTIZE, Facts, Known, Tensor, Virtual
+from fusion_engine.matching.literals import constant_equals
+from fusion_engine.matching.operators import AXES_INPUT, AXES_OF_RESULT, compile_operator
+from fusion_engine.matching.rearrange import chains, expected_map, parse_text, solve_axes
+from fusion_engine.matching.state import Deferred, State
+
+Value = Tensor | Known | None  # None: an absent input
+Matcher = Callable[[State, Value], None]
+Continue = Callable[[State], None]
+Check = Callable[[State, Value], str | None]
+
+
+@dataclass(eq=False)
+class Layout:
+    """Slots of one variant: names to places in `State.values`, operator patterns to places in `State.nodes`."""
+
+    facts: Facts
+    classes: Mapping[str, tuple[str, ...]]
+    checks: Mapping[str, Check]  # what `given` says of a capture, by name
+    inner: frozenset[str]
+    slots: dict[str, int] = field(default_factory=dict)
+    operators: int = 0
+
+    def slot(self, name: str) -> int:
+        return self.slots.setdefault(name, len(self.slots))
+
+    def operator(self) -> int:
+        self.operators += 1
+        return self.operators - 1
+
+
+def compile_pattern(p: Pattern, then: Continue, layout: Layout, label: str = "", moved: bool = False) -> Matcher:
+    """`label` names the value for messages and `inner:`; `moved`: only movements lie between it and the root."""
+    match p:
+        case Capture(name=name):
+            return _capture(name, then, layout)
+        case Anything():
+            return lambda st, _: then(st)
+        case Absent():
+            return _absent(p, then)
+        case Literal():
+            return _literal(p, then)
+        case Named(name=name, pattern=inner):
+            return _named(p, compile_pattern(inner, then, layout, name, moved), then, layout)
+        case Alternatives(options=options):
+            return _alternatives(tuple(compile_pattern(o, then, layout, label, moved) for o in options))
+        case With(pattern=inner, bindings=bindings):
+            for name, expression in reversed(bindings):
+                then = _bind_deferred(layout.slot(name), Deferred(expression), then)
+            return compile_pattern(inner, then, layout, label, moved)
+        case Rearrange(operand=operand):
+            return _rearrange(p, compile_pattern(operand, then, layout, label, moved), layout)
+        case OpPattern():
+            return _operator(p, then, layout, label, moved)
+    raise AssertionError(p)
+
+
+# ---- captures ----
+
+
+def _capture(name: str, then: Continue, layout: Layout) -> Matcher:
+    slot, check, inner = layout.slot(name), layout.checks.get(name), name in layout.inner
+
+    def capture(st: State, value: Value) -> None:
+        if value is None:
+            if st.explain:
+                st.fail(f"{name} is absent")
+            return
+        bound = st.values[slot]
+        if bound is not None:
+            _again(st, name, bound, value, inner, then)
+            return
+        reason = check(st, value) if check is not None else None
+        if reason is not None:
+            if st.explain:
+                st.fail(reason, *_makers(st, value))
+            return
+        st.values[slot] = value
+        then(st)
+        st.values[slot] = None
+
+    return capture
+
+
+def _again(st: State, name: str, bound: object, value: Value, inner: bool, then: Continue) -> None:
+    """The second occurrence of a name: the same value. An inner value's own DequantizeLinear is inside too."""
+    if not st.facts.same(bound, value):
+        if st.explain:
+            st.fail(f"{name} would be two values, {describe(st, bound)} and {describe(st, value)}", *_makers(st, value))
+        return
+    made = st.facts.maker(value) if inner and isinstance(value, str) and value != bound else None
+    if made is None or made.op != DEQUANTIZE:
+        then(st)
+        return
+    st.inside.append(made.index)
+    then(st)
+    st.inside.pop()
+
+
+def _named(p: Named, matcher: Matcher, then: Continue, layout: Layout) -> Matcher:
+    name, slot, check = p.name, layout.slot(p.name), layout.checks.get(p.name)
+
+    def named(st: State, value: Value) -> None:
+        bound = st.values[slot]
+        if bound is not None:
+            _again(st, name, bound, value, True, then)
+            return
+        if value is None:
+            if st.explain:
+                st.fail(f"{name} is absent")
+            return
+        reason = check(st, value) if check is not None else None
+        if reason is not None:
+            if st.explain:
+                st.fail(reason, *_makers(st, value))
+            return
+        st.values[slot] = value
+        matcher(st, value)
+        st.values[slot] = None
+
+    return named
+
+
+def _bind_deferred(slot: int, what: Deferred, then: Continue) -> Continue:
+    def bind(st: State) -> None:
+        bound = st.values[slot]
+        if bound is not None:
+            if bound == what:
+                then(st)
+            return
+        st.values[slot] = what
+        then(st)
+        st.values[slot] = None
+
+    return bind
+
+
+def _alternatives(options: tuple[Matcher, ...]) -> Matcher:
+    def alternatives(st: State, value: Value) -> None:
+        for option in options:
+            option(st, value)
+
+    return alternatives
+
+
+def _absent(p: Absent, then: Continue) -> Matcher:
+    def absent(st: State, value: Value) -> None:
+        if value is None:
+            then(st)
+        elif st.explain:
+            st.fail(f"{_at(p)} wants no input, the graph has {describe(st, value)}", *_makers(st, value))
+
+    return absent
+
+
+def _literal(p: Literal, then: Continue) -> Matcher:
+    wanted = p.value
+
+    def literal(st: State, value: Value) -> None:
+        const = st.facts.const(value) if isinstance(value, (str, Virtual)) else None
+        if (const is not None and constant_equals(const, wanted, None)) or (
+            isinstance(value, Known) and value.value == wanted
+        ):
+            then(st)
+        elif st.explain:
+            st.fail(f"{_at(p)} wants {_say(wanted)}, the graph has {describe(st, value)}", *_makers(st, value))
+
+    return literal
+
+
+def _axes_literal(p: Literal, parent: int, of_result: bool, then: Continue) -> Matcher:
+    """A literal of axes: negative ones count from the rank of the operator's operand (or result, for Unsqueeze)."""
+    plain = _literal(p, then)
+    wanted = p.value
+
+    def axes(st: State, value: Value) -> None:
+        node = st.node(parent)
+        rank = st.facts.rank((node.outputs[0] if of_result else node.inputs[0]) or "")
+        const = st.facts.const(value) if isinstance(value, str) and rank is not None else None
+        if const is not None and constant_equals(const, wanted, rank):
+            then(st)
+            return
+        plain(st, value)
+
+    return axes
+
+
+# ---- operators ----
+
+
+def _operator(p: OpPattern, then: Continue, layout: Layout, label: str, moved: bool) -> Matcher:
+    parent = layout.operator()
+    defaults = dict(p.defaults)
+    if p.rest is not None:
+        then = _rest(len(p.inputs), p.rest, parent, then, layout)
+    for i in reversed(range(len(p.inputs))):
+        then = _operand(p, i, parent, defaults.get(i), then, layout)
+    accepted = layout.classes[p.op_class] if p.op_class is not None else ()
+    return compile_operator(p, parent, frozenset(accepted), then, layout.slot, label or p.op or "", moved)
+
+
+def _operand(p: OpPattern, i: int, parent: int, default: float | None, then: Continue, layout: Layout) -> Continue:
+    pattern = p.inputs[i]
+    axes_at = AXES_INPUT.get(p.op or "")
+    if isinstance(pattern, Literal) and axes_at == i:
+        matcher = _axes_literal(pattern, parent, p.op in AXES_OF_RESULT, then)
+    else:
+        matcher = compile_pattern(pattern, then, layout)
+    missing = None if default is None else Known(default)
+
+    def operand(st: State) -> None:
+        node = st.nodes[parent]
+        at = 1 - i if st.swapped[parent] and i < 2 else i
+        inputs = node.inputs  # type: ignore[union-attr]
+        value = inputs[at] if at < len(inputs) else None
+        matcher(st, missing if value is None else value)
+
+    return operand
+
+
+def _rest(start: int, name: str, parent: int, then: Continue, layout: Layout) -> Continue:
+    slot, check = layout.slot(name), layout.checks.get(name)
+
+    def rest(st: State) -> None:
+        parts = tuple(v for v in st.node(parent).inputs[start:] if v is not None)
+        bound = st.values[slot]
+        if not parts or (bound is not None and bound != parts):
+            return
+        for part in parts:
+            reason = check(st, part) if check is not None else None
+            if reason is not None:
+                if st.explain:
+                    st.fail(reason, *_makers(st, part))
+                return
+        st.values[slot] = parts
+        then(st)
+        st.values[slot] = bound
+
+    return rest
+
+
+# ---- rearrange ----
+
+
+def _rearrange(p: Rearrange, operand: Matcher, layout: Layout) -> Matcher:
+    text = parse_text(p.text)
+
+    def rearranged(st: State, value: Value) -> None:
+        if not isinstance(value, (str, Virtual)) or text is None:
+            return
+        tried = 0
+        for chain in chains(st.facts, value):
+            st.step()
+            source = st.facts.shape(chain.source)
+            known = {**_known_extents(st, layout.slots), **dict(st.extents)}
+            solved = solve_axes(text, tuple(d for d in source or () if isinstance(d, int)), chain.map.shape, known)
+            if isinstance(solved, str) or expected_map(text, solved) != chain.map:
+                continue
+            tried += 1
+            before = len(st.extents)
+            st.extents.extend(solved.items())
+            st.inside.extend(chain.nodes)
+            operand(st, chain.source)
+            del st.inside[len(st.inside) - len(chain.nodes) :]
+            del st.extents[before:]
+        if not tried and st.explain:
+            st.fail(f"no movement before {describe(st, value)} is `{p.text}`", *_makers(st, value))
+
+    return rearranged
+
+
+def _known_extents(st: State, slots: Mapping[str, int]) -> dict[str, int]:
+    found = {}
+    for name, slot in slots.items():
+        bound = st.values[slot]
+        if isinstance(bound, Known) and isinstance(bound.value, int):
+            found[name] = bound.value
+    return found
+
+
+# ---- words ----
+
+
+def describe(st: State, value: object) -> str:
+    """A value as a reader of the model knows it: the operator that makes it, or a constant, or an input."""
+    if value is None:
+        return "no input"
+    if isinstance(value, Known):
+        return _say(value.value)
+    name = value.stored if isinstance(value, Virtual) else value
+    if not isinstance(name, str):
+        return "several values"
+    const = st.facts.const(value) if isinstance(value, (str, Virtual)) else None
+    if const is not None:
+        return f"the constant {_say(const.item())}" if const.size == 1 else f"a constant of shape {list(const.shape)}"
+    node = st.facts.maker(name)
+    if node is None:
+        return f"the graph input `{name}`"
+    origin = node.origins[0] if node.origins and node.origins[0] else name
+    return f"{node.op} `{origin}`"
+
+
+def _say(value: object) -> str:
+    return f"{value:.9g}" if isinstance(value, float) else str(list(value) if isinstance(value, tuple) else value)
+
+
+def _at(p: Pattern) -> str:
+    return f"line {p.span.line}, column {p.span.col}" if p.span.line else "the pattern"
+
+
+def _makers(st: State, value: Value) -> tuple[int, ...]:
+    name = value.stored if isinstance(value, Virtual) else value
+    node = st.facts.maker(name) if isinstance(name, str) else None
+    return () if node is None else (node.index,)

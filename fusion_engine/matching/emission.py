@@ -1,0 +1,256 @@
+"""Emit entries of a match into kernel calls: operands and attributes evaluated, and checked against the signature."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fusion_engine.covering.types import Constant, EmittedCall, Operand, Temporary, ValueRef
+from fusion_engine.graph import Alias, CallAttr
+from fusion_engine.kernels.descriptor import Kernel, OperandType
+from fusion_engine.kernels.sizes import Sizes, solve_sizes
+from fusion_engine.language.types import Emit, EmitEntry, Expression
+from fusion_engine.language.vocabulary import Binding, Unknown, as_attribute, as_operand, evaluate_expression
+from fusion_engine.matching.environment import NOWHERE, Environment
+from fusion_engine.matching.storage import Made
+from fusion_engine.view.types import View
+
+Cost = Callable[[EmittedCall, Kernel, Sizes], float]
+
+
+class DeclinedError(Exception):
+    """This entry does not take this match, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Emission:
+    """The calls of one entry, the temporaries between them, and what they cost together."""
+
+    calls: tuple[EmittedCall, ...]
+    temporaries: tuple[Temporary, ...]
+    cost: float
+
+
+@dataclass(frozen=True, eq=False)
+class Emitter:
+    """Kernels, and signatures already solved: equal shapes of repeated blocks are fitted once."""
+
+    view: View
+    kernels: Mapping[str, Kernel]
+    cost: Cost
+    solved: dict[Hashable, Sizes | str] = field(default_factory=dict)
+
+    def emit(self, entry: EmitEntry, env: Environment, made: tuple[Made, ...]) -> Emission:
+        """All calls of an entry. Raises DeclinedError."""
+        names = {m.name: m.produced for m in made}
+        temporaries: dict[str, Temporary] = {}
+        calls, cost = [], 0.0
+        for call in entry.calls:
+            emitted, price = self._call(call, env, names, made[0], temporaries)
+            calls.append(emitted)
+            cost += price
+        missing = [m.name for m in made if not any(m.produced in dict(c.results).values() for c in calls)]
+        if missing:
+            raise DeclinedError(f"no call makes {missing[0]}")
+        return Emission(tuple(calls), tuple(temporaries.values()), cost)
+
+    def _call(
+        self, call: Emit, env: Environment, names: Mapping[str, str], root: Made, temporaries: dict[str, Temporary]
+    ) -> tuple[EmittedCall, float]:
+        kernel = self.kernels.get(call.kernel)
+        if kernel is None:
+            raise DeclinedError(f"there is no kernel {call.kernel}")
+        operands = _operands(kernel, call, env)
+        attrs = _attributes(call, env)
+        shapes, dtypes = self._types(operands, temporaries)
+        results = self._results(kernel, call, names, root, shapes, dtypes)
+        operands = tuple((n, _cast(kernel, n, o, dtypes)) for n, o in operands)
+        dtypes.update((n, o.data.dtype.name) for n, o in operands if isinstance(o, Constant))
+        sizes = self._sizes(kernel, shapes, dtypes, attrs)
+        self._name_temporaries(results, names, sizes, temporaries, env)
+        alias = _alias(kernel, operands, sizes.attrs)
+        emitted = EmittedCall(kernel.name, operands, results, tuple(sizes.attrs.items()), alias)
+        return emitted, self.cost(emitted, kernel, sizes)
+
+    # ---- shapes and element types ----
+
+    def _types(
+        self, operands: tuple[tuple[str, Operand], ...], temporaries: Mapping[str, Temporary]
+    ) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
+        """Shapes and dtypes by operand; constants' dtypes wait until they are cast."""
+        shapes: dict[str, tuple[int, ...]] = {}
+        dtypes: dict[str, str] = {}
+        made = {t.name: t for t in temporaries.values()}
+        for name, operand in operands:
+            if isinstance(operand, Constant):
+                shapes[name] = operand.data.shape
+            elif operand.name in made:
+                shapes[name], dtypes[name] = made[operand.name].shape, made[operand.name].dtype
+            else:
+                shapes[name], dtypes[name] = self._value_type(operand.name, name)
+        return shapes, dtypes
+
+    def _value_type(self, value: str, what: str) -> tuple[tuple[int, ...], str]:
+        if value.startswith(NOWHERE):
+            raise DeclinedError(f"{what} exists only as the integers `{value[len(NOWHERE) :]}`")
+        known = self.view.values[value]
+        shape = known.static_shape
+        if shape is None or known.dtype is None:
+            raise DeclinedError(f"{'shape' if shape is None else 'type'} of {what} unknown")
+        return shape, known.dtype
+
+    def _results(
+        self,
+        kernel: Kernel,
+        call: Emit,
+        names: Mapping[str, str],
+        root: Made,
+        shapes: dict[str, tuple[int, ...]],
+        dtypes: dict[str, str],
+    ) -> tuple[tuple[str, str], ...]:
+        """Kernel outputs to value names; the view's shapes join those that the signature must fit."""
+        mapped = call.results or ((kernel.outputs[0].name, root.name),)
+        results = []
+        for output, name in mapped:
+            value = names.get(name)
+            results.append((output, value if value is not None else f"{root.produced}/{name}"))
+            if value is not None:
+                shapes[output], dtypes[output] = self._value_type(value, name)
+        return tuple(results)
+
+    def _sizes(
+        self, kernel: Kernel, shapes: dict[str, tuple[int, ...]], dtypes: dict[str, str], attrs: dict[str, CallAttr]
+    ) -> Sizes:
+        key = (kernel.name, tuple(shapes.items()), tuple(dtypes.items()), tuple(attrs.items()))
+        if key not in self.solved:
+            self.solved[key] = solve_sizes(kernel, shapes, dtypes, attrs)
+        solved = self.solved[key]
+        if isinstance(solved, str):
+            raise DeclinedError(solved)
+        return solved
+
+    def _name_temporaries(
+        self,
+        results: tuple[tuple[str, str], ...],
+        names: Mapping[str, str],
+        sizes: Sizes,
+        temporaries: dict[str, Temporary],
+        env: Environment,
+    ) -> None:
+        final = set(names.values())
+        for output, value in results:
+            if value in final:
+                continue
+            name = value.rpartition("/")[2]
+            shape, dtype = sizes.shapes[output], sizes.dtypes[output]
+            temporaries[name] = Temporary(value, dtype, shape)
+            env[name] = Binding(name, value, dtype, shape)
+
+
+# ---- operands ----
+
+
+def _operands(kernel: Kernel, call: Emit, env: Environment) -> tuple[tuple[str, Operand], ...]:
+    """Operands in the kernel's sequence, absent ones left out, parts of a variadic one numbered."""
+    args = dict(call.args)
+    found: list[tuple[str, Operand]] = []
+    for o in kernel.inputs:
+        expression = args.pop(o.name, None)
+        if expression is None:
+            if not o.optional:
+                raise DeclinedError(f"the operand {o.name} of {kernel.name} has no value")
+            continue
+        found.extend(_one_operand(o, expression, env))
+    if args:
+        raise DeclinedError(f"the kernel {kernel.name} has no operand {next(iter(args))}")
+    return tuple(found)
+
+
+def _one_operand(o: OperandType, expression: Expression, env: Environment) -> list[tuple[str, Operand]]:
+    value = evaluate_expression(expression, env)
+    if isinstance(value, tuple) and o.variadic:
+        return [(f"{o.name}{i}", _operand(o, part)) for i, part in enumerate(value)]
+    if value is None:
+        if o.optional:
+            return []
+        raise DeclinedError(f"{o.name} is absent")
+    return [(f"{o.name}0" if o.variadic else o.name, _operand(o, value))]
+
+
+def _operand(o: OperandType, value: Any) -> Operand:
+    operand = as_operand(value)
+    if isinstance(operand, Unknown):
+        raise DeclinedError(operand.reason)
+    if operand is None:
+        raise DeclinedError(f"{o.name} is absent")
+    if isinstance(operand, ValueRef):
+        if o.const:
+            raise DeclinedError(f"{o.name} is not constant")
+        return operand
+    if isinstance(operand, tuple):
+        raise DeclinedError(f"{o.name} is several values")
+    return Constant(operand)
+
+
+def _cast(kernel: Kernel, name: str, operand: Operand, dtypes: Mapping[str, str]) -> Operand:
+    """A constant in the element type of its operand, if that keeps its value."""
+    if not isinstance(operand, Constant):
+        return operand
+    o = next(i for i in kernel.inputs if i.name == name or (i.variadic and name[: len(i.name)] == i.name))
+    dtype = _operand_dtype(kernel, o, operand.data, dtypes)
+    if operand.data.dtype.name == dtype:
+        return operand
+    with np.errstate(all="ignore"):
+        data = operand.data.astype(np.dtype(dtype))
+    if data.dtype.kind in "iub" and not np.array_equal(data.astype(np.float64), operand.data.astype(np.float64)):
+        raise DeclinedError(f"{name} holds values that are no {dtype}")
+    return Constant(data)
+
+
+def _operand_dtype(kernel: Kernel, o: OperandType, data: np.ndarray, dtypes: Mapping[str, str]) -> str:
+    options = kernel.dtypes.get(o.dtype)
+    if options is None:
+        return o.dtype
+    for other in kernel.operands:
+        if other.dtype == o.dtype:
+            bound = dtypes.get(other.name) or dtypes.get(f"{other.name}0")
+            if bound is not None:
+                return bound
+    return data.dtype.name if data.dtype.name in options else options[0]
+
+
+# ---- attributes, views ----
+
+
+def _attributes(call: Emit, env: Environment) -> dict[str, CallAttr]:
+    attrs: dict[str, CallAttr] = {}
+    for name, expression in call.attrs:
+        value = as_attribute(evaluate_expression(expression, env))
+        if isinstance(value, Unknown):
+            raise DeclinedError(value.reason)
+        attrs[name] = value
+    return attrs
+
+
+def _alias(kernel: Kernel, operands: tuple[tuple[str, Operand], ...], attrs: Mapping[str, Any]) -> Alias | None:
+    """What a view kernel's result is of its operand `x`; concat is the other way round, and left to apply()."""
+    if kernel.view is None or kernel.view == "concat":
+        return None
+    x = dict(operands).get("x")
+    if not isinstance(x, ValueRef):
+        raise DeclinedError("x is constant")
+    match kernel.view:
+        case "reshape":
+            return Alias(x.name, reshape=True)
+        case "transpose":
+            return Alias(x.name, perm=_ints(attrs["perm"]))
+        case "slice":
+            starts = _ints(attrs["starts"])
+            return Alias(x.name, start=starts, step=_ints(attrs.get("steps", (1,) * len(starts))))
+
+
+def _ints(value: Any) -> tuple[int, ...]:
+    return tuple(int(v) for v in value)
