@@ -44,6 +44,10 @@ class _Run:
         self.graph, self.kernels = graph, kernels
         self.values: dict[str, np.ndarray] = {b.name: b.data for b in graph.buffers if b.data is not None}
         self.written = {b for c in graph.calls for _, b in c.results}
+        self.boxes: dict[str, list[str]] = {}
+        for b in graph.buffers:
+            if b.alias is not None and b.alias.start is not None:
+                self.boxes.setdefault(b.alias.of, []).append(b.name)
         self.parts: dict[str, list[Buffer]] = {}
         for b in graph.buffers:
             if b.alias is not None and b.alias.start is not None and self._is_made(b.name):
@@ -51,12 +55,7 @@ class _Run:
 
     def _is_made(self, name: str) -> bool:
         """Written by a call, or put together from parts that are."""
-        if name in self.written:
-            return True
-        inner = [
-            b for b in self.graph.buffers if b.alias is not None and b.alias.of == name and b.alias.start is not None
-        ]
-        return any(self._is_made(b.name) for b in inner)
+        return name in self.written or any(self._is_made(b) for b in self.boxes.get(name, ()))
 
     def value(self, name: str) -> np.ndarray:
         if name not in self.values:

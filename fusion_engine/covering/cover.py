@@ -1,7 +1,7 @@
 """Cover by demand: the cheapest candidates in which everything asked for has exactly one producer.
 
-A graph output is asked for; so is each operand of a chosen candidate that is neither a graph input nor a constant. A
-node vanishes when nothing asks for it, and is computed twice when two chosen candidates contain it; both show in the cost.
+A graph output is asked for; so is each operand of a chosen candidate that is neither a graph input nor a constant.
+A node vanishes when nothing asks for it, and is computed twice when two chosen candidates contain it; both are priced.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
-from fusion_engine.expr import evaluate
+from fusion_engine.expr import evaluate, parse_expr
 from fusion_engine.kernels.descriptor import Implementation, Kernel, OperandType
 from fusion_engine.kernels.sizes import Shape, Sizes
 
@@ -32,15 +32,14 @@ def whole_cycles(
     for operand in kernel.operands:
         shape = shapes.get(operand.name) or sizes.shapes.get(operand.name)
         if shape is not None:
-            env.update(_operand_extents(operand, shape, implementation.rank))
+            env.update(_operand_extents(operand, shape))
     return float(evaluate(implementation.cycles, env))
 
 
 def axis_extents(axis: str, extent: str, implementation: Implementation, sizes: Sizes) -> dict[str, int]:
-    """The extents an axis stands for: of a group `i`, those of i0, i1, ... (padded or merged in front to `rank`) and of `i`, all."""
+    """The extents an axis stands for: of a group `i`, those of i0, i1, ... (padded or merged in front to `rank`) and their
+    product as `i`."""
     if not extent.startswith("*"):
-        from fusion_engine.expr import parse_expr
-
         return {axis: int(evaluate(parse_expr(extent), sizes.environment))}
     shape = tuple(sizes.sizes[extent[1:]])
     return {axis: prod(shape), **{f"{axis}{n}": d for n, d in enumerate(_to_rank(shape, implementation.rank))}}
@@ -54,9 +53,8 @@ def _to_rank(shape: Shape, rank: int | None) -> Shape:
     return (prod(padded[: surplus + 1]), *padded[surplus + 1 :])
 
 
-def _operand_extents(operand: OperandType, shape: Shape, rank: int | None) -> dict[str, int]:
-    """`x_h` for named dims; `x_i0` for a sole group cannot be known before binding, so its dims are left out."""
+def _operand_extents(operand: OperandType, shape: Shape) -> dict[str, int]:
+    """`x_h` for named dims; those of groups are known only after binding."""
     if any(d.startswith("*") for d in operand.dims) or len(shape) != len(operand.dims):
         return {}
-    del rank
     return {f"{operand.name}_{d.lower()}": e for d, e in zip(operand.dims, shape, strict=True)}

@@ -1,0 +1,1 @@
+"""Storage orders: what calls demand, which order each buffer gets, where copies stand."""
