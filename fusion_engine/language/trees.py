@@ -158,11 +158,17 @@ def bound(pattern: Pattern) -> frozenset[str]:
         case Rearrange(operand=inner):
             return bound(inner)
         case Alternatives(options=options):
-            return frozenset.intersection(*(bound(o) for o in options))
+            there = [o for o in options if not (is_optional(pattern) and isinstance(o, Absent))]
+            return frozenset.intersection(*(bound(o) for o in there)) if there else frozenset()
         case OpPattern(inputs=inputs, attrs=attrs, rest=rest, op_capture=op):
             own = {a.capture for a in attrs if a.capture} | {n for n in (rest, op) if n}
             return frozenset(own).union(*(bound(i) for i in inputs))
     return frozenset()
+
+
+def is_optional(pattern: Alternatives) -> bool:
+    """`b | None`: the name counts as bound, to nothing where the input is absent."""
+    return all(isinstance(o, (Absent, Capture)) for o in pattern.options)
 
 
 def some_bound(pattern: Pattern) -> frozenset[str]:
@@ -181,8 +187,7 @@ def balance(pattern: Pattern, optional: frozenset[str]) -> Pattern:
 
 def _completed(option: Pattern, wanted: frozenset[str], optional: frozenset[str], of: Alternatives) -> Pattern:
     missing = sorted(n for n in wanted - bound(option) if n in optional)
-    plain = isinstance(option, Absent) and all(isinstance(o, (Absent, Capture)) for o in of.options)
-    if not missing or plain:
+    if not missing or (isinstance(option, Absent) and is_optional(of)):
         return option
     return With(option, tuple((n, ELiteral(None, option.span)) for n in missing), option.span)
 
@@ -193,9 +198,8 @@ def unbalanced(pattern: Pattern) -> Iterator[tuple[Pattern, str]]:
         if not isinstance(p, Alternatives):
             continue
         wanted = frozenset().union(*(some_bound(o) for o in p.options))
-        plain = all(isinstance(o, (Absent, Capture)) for o in p.options)
         for option in p.options:
-            if plain and isinstance(option, Absent):
+            if is_optional(p) and isinstance(option, Absent):
                 continue
             yield from ((option, name) for name in sorted(wanted - bound(option)))
 
