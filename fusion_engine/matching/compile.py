@@ -14,6 +14,7 @@ from fusion_engine.language.types import (
     Alternatives,
     Anything,
     Capture,
+    ELiteral,
     Literal,
     Named,
     OpPattern,
@@ -145,10 +146,13 @@ def _named(p: Named, matcher: Matcher, then: Continue, layout: Layout) -> Matche
 
 
 def _bind_deferred(slot: int, what: Deferred, then: Continue) -> Continue:
+    """`with name = expression`. `None` is only what a name means that nothing else has bound."""
+    absent = isinstance(what.expression, ELiteral) and what.expression.value is None
+
     def bind(st: State) -> None:
         bound = st.values[slot]
         if bound is not None:
-            if bound == what:
+            if absent or bound == what:
                 then(st)
             return
         st.values[slot] = what
@@ -247,7 +251,7 @@ def _rest(start: int, name: str, parent: int, then: Continue, layout: Layout) ->
     def rest(st: State) -> None:
         parts = tuple(v for v in st.node(parent).inputs[start:] if v is not None)
         bound = st.values[slot]
-        if not parts or (bound is not None and bound != parts):
+        if bound is not None and bound != parts:
             return
         for part in parts:
             reason = check(st, part) if check is not None else None

@@ -26,6 +26,7 @@ AXES_INPUT = {
 AXES_OF_RESULT = frozenset(("Unsqueeze",))
 # Attributes that only repeat what the operands' shapes say: a pattern need not mention them.
 IMPLIED = frozenset(("kernel_shape", "hidden_size", "num_outputs"))
+UNIT, NOTHING = frozenset(("strides", "dilations")), frozenset(("pads", "output_padding"))
 POOLS = frozenset(("MaxPool", "AveragePool", "LpPool"))
 
 AttrCheck = Callable[[State, ViewNode], str | None]
@@ -101,7 +102,7 @@ def compile_operator(
         reason = _unfit(st, node, value, output, arity, variadic) or _silent(node, mentioned)
         if reason is not None:
             if st.explain:
-                st.fail(reason, node.index)
+                st.fail(reason, node.index, near=True)
             return
         st.step()
         if captured is not None and not _may_bind(st, captured, Known(node.op)):
@@ -178,9 +179,18 @@ def _unfit(st: State, node: ViewNode, value: object, output: int, arity: int, va
 def _silent(node: ViewNode, mentioned: frozenset[str]) -> str | None:
     for name, default in silent_attributes(node.op, mentioned):
         found = node.attrs.get(name)
-        if found is not None and found != default and not attribute_equals(found, default):
+        if found is None or found == default or _neutral(name, found):
+            continue
+        if not attribute_equals(found, default):
             return f"{name} is {_say(found)}, which the pattern does not mention (the default is {_say(default)})"
     return None
+
+
+def _neutral(name: str, found: object) -> bool:
+    """What the standard says of a window's attributes that have no default of fixed length."""
+    if not isinstance(found, tuple):
+        return False
+    return all(v == 1 for v in found) if name in UNIT else name in NOTHING and not any(found)
 
 
 Attributes = Sequence[tuple[AttrPattern, int | None]]
@@ -205,7 +215,7 @@ def _bind_attributes(st: State, node: ViewNode, attrs: Attributes) -> list[int] 
             fits = _may_bind(st, slot, Known(found))
         if not fits:
             if st.explain:
-                st.fail(f"{a.name} is {_say(found)}, not {_say(a.literal)}", node.index)
+                st.fail(f"{a.name} is {_say(found)}, not {_say(a.literal)}", node.index, near=True)
             for at in bound:
                 st.values[at] = None
             return None

@@ -51,8 +51,9 @@ def leak(facts: Facts, compiled: Compiled, s: Solution) -> Refusal | None:
     if shared == "all":
         return None
     free = set(s.results.values())
+    siblings = {facts.view.producer[v] for v in free if v in facts.view.producer}  # made by others where asked for
     free.update(_shared_values(facts, s, shared))
-    for index in sorted(s.nodes):
+    for index in sorted(s.nodes - siblings):
         for value in facts.view.nodes[index].outputs:
             if not value or value in free:
                 continue

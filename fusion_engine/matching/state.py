@@ -42,7 +42,7 @@ class ExhaustedError(Exception):
 class Miss:
     """The deepest failed attempt: how many operators were matched, why it ended, at which nodes."""
 
-    matched: int = -1
+    matched: float = -1.0
     reason: str = ""
     nodes: tuple[int, ...] = ()
 
@@ -71,10 +71,14 @@ class State:
         if self.steps > self.budget:
             raise ExhaustedError
 
-    def fail(self, reason: str, *nodes: int) -> None:
-        """Keep this attempt if it came further than the ones before. Called only where `explain` is set."""
-        if self.matched > self.miss.matched:
-            self.miss = Miss(self.matched, reason, nodes)
+    def fail(self, reason: str, *nodes: int, near: bool = False) -> None:
+        """Keep this attempt if it came further than the ones before. Called only where `explain` is set.
+
+        `near`: the operator was the right one, something about it is not.
+        """
+        matched = self.matched + near / 2
+        if matched > self.miss.matched:
+            self.miss = Miss(matched, reason, nodes)
 
     def node(self, slot: int) -> ViewNode:
         found = self.nodes[slot]
