@@ -1,59 +1,36 @@
-"""What a candidate costs: cycles of its calls, untiled, plus bytes of what they write."""
+"""What a kernel call costs before tiling: cycles of the best implementation, plus bytes of what it writes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from math import prod
+from collections.abc import Callable, Mapping, Sequence
+from math import inf, prod
 
 import numpy as np
 
-from fusion_engine.covering.calls import call_sizes
 from fusion_engine.covering.types import Candidate, EmittedCall
 from fusion_engine.kernels.descriptor import Kernel
 from fusion_engine.kernels.fitting import whole_cycles, why_not
-from fusion_engine.view.types import View
+from fusion_engine.kernels.sizes import Sizes
+
+VIEW = 1.0  # a view moves nothing, but one fewer is better
 
 
-def candidate_cost(
-    view: View, kernels: Mapping[str, Kernel], candidate: Candidate, cores: int = 8, isa: Sequence[str] = ()
-) -> float | str:
-    """Cycles of the best implementation of each call on `cores` cores, plus bytes of the results; views cost nothing.
+def call_cost(cores: int = 8, isa: Sequence[str] = ()) -> Callable[[EmittedCall, Kernel, Sizes], float]:
+    """The price of one call on `cores` cores with the instruction sets `isa`: cycles, every axis whole, plus result bytes.
 
-    Returns the reason where a call fits no implementation.
+    Infinite where no implementation takes the call: the cover then leaves the candidate out.
     """
-    total = 0.0
-    for call in candidate.calls:
-        price = call_cost(view, kernels, candidate, call, cores, isa)
-        if isinstance(price, str):
-            return price
-        total += price
-    return total
+
+    def price(_: EmittedCall, kernel: Kernel, sizes: Sizes) -> float:
+        if kernel.view is not None:
+            return VIEW
+        fitting = [i for i in kernel.implementations if why_not(i, sizes, isa) is None]
+        written = sum(prod(s) * np.dtype(sizes.dtypes[n]).itemsize for n, s in sizes.shapes.items())
+        return min((whole_cycles(kernel, i, sizes, cores) for i in fitting), default=inf) + written
+
+    return price
 
 
-def call_cost(
-    view: View,
-    kernels: Mapping[str, Kernel],
-    candidate: Candidate,
-    call: EmittedCall,
-    cores: int,
-    isa: Sequence[str],
-) -> float | str:
-    """One call's cycles and result bytes, or the reason why no implementation takes it."""
-    solved = call_sizes(view, kernels, candidate, call)
-    if isinstance(solved, str):
-        return solved
-    sizes, types = solved
-    kernel = kernels[call.kernel]
-    if kernel.view is not None:
-        return 0.0
-    reasons = [(i, why_not(i, sizes, isa)) for i in kernel.implementations]
-    fitting = [i for i, reason in reasons if reason is None]
-    if not fitting:
-        return f"no implementation of {kernel.name} fits: " + "; ".join(r for _, r in reasons if r)
-    written = sum(prod(s) * np.dtype(sizes.dtypes[n]).itemsize for n, s in sizes.shapes.items())
-    return min(whole_cycles(kernel, i, sizes, types.shapes, cores) for i in fitting) + written
-
-
-def kernel_calls(kernels: Mapping[str, Kernel], candidate: Candidate) -> int:
-    """How many of the candidate's calls run code; views do not."""
-    return sum(1 for c in candidate.calls if c.kernel in kernels and kernels[c.kernel].view is None)
+def kernel_calls(kernels: Mapping[str, Kernel]) -> Callable[[Candidate], int]:
+    """Counts the calls of a candidate that run code; views do not."""
+    return lambda candidate: sum(1 for c in candidate.calls if kernels[c.kernel].view is None)

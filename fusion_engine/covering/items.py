@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from fusion_engine.covering.types import Candidate
 from fusion_engine.view.types import View
@@ -50,7 +51,7 @@ def items_of(
         price = cost(c)
         produces = tuple(sorted({values.number[v] for v in c.produces if v in values.number}))
         consumes = tuple(sorted({values.number[v] for v in c.consumes if v in values.number} - set(produces)))
-        if price is None or not produces:
+        if price is None or price == inf or not produces:
             continue
         key = (c.rule, c.variant, c.emit, 0)
         items.append(Item(index, round(price * UNITS), calls(c), key, produces, consumes))

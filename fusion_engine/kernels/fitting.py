@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any
 
-from fusion_engine.expr import evaluate, parse_expr
+from fusion_engine.expr import Expr, evaluate, parse_expr
 from fusion_engine.kernels.descriptor import Implementation, Kernel, OperandType
 from fusion_engine.kernels.sizes import Shape, Sizes
 
@@ -22,27 +23,28 @@ def why_not(implementation: Implementation, sizes: Sizes, isa: Sequence[str] = (
     return None
 
 
-def whole_cycles(
-    kernel: Kernel, implementation: Implementation, sizes: Sizes, shapes: Mapping[str, Shape], cores: int
-) -> float:
+def whole_cycles(kernel: Kernel, implementation: Implementation, sizes: Sizes, cores: int) -> float:
     """The `cycles` formula with every axis whole: one untiled call on `cores` cores."""
     env: dict[str, Any] = {**sizes.environment, "cores": cores}
+    for operand in kernel.operands:
+        env.update(_operand_extents(operand, sizes))
     for axis, extent in kernel.axes:
         env.update(axis_extents(axis, extent, implementation, sizes))
-    for operand in kernel.operands:
-        shape = shapes.get(operand.name) or sizes.shapes.get(operand.name)
-        if shape is not None:
-            env.update(_operand_extents(operand, shape))
     return float(evaluate(implementation.cycles, env))
 
 
 def axis_extents(axis: str, extent: str, implementation: Implementation, sizes: Sizes) -> dict[str, int]:
-    """The extents an axis stands for: of a group `i`, those of i0, i1, ... (padded or merged in front to `rank`) and their
-    product as `i`."""
+    """The extents an axis stands for: of a group `i`, those of i0, i1, ... (padded or merged in front to `rank`) and
+    their product as `i`."""
     if not extent.startswith("*"):
-        return {axis: int(evaluate(parse_expr(extent), sizes.environment))}
+        return {axis: int(evaluate(_parsed(extent), sizes.environment))}
     shape = tuple(sizes.sizes[extent[1:]])
     return {axis: prod(shape), **{f"{axis}{n}": d for n, d in enumerate(_to_rank(shape, implementation.rank))}}
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> Expr:
+    return parse_expr(text)
 
 
 def _to_rank(shape: Shape, rank: int | None) -> Shape:
@@ -53,8 +55,7 @@ def _to_rank(shape: Shape, rank: int | None) -> Shape:
     return (prod(padded[: surplus + 1]), *padded[surplus + 1 :])
 
 
-def _operand_extents(operand: OperandType, shape: Shape) -> dict[str, int]:
-    """`x_h` for named dims; those of groups are known only after binding."""
-    if any(d.startswith("*") for d in operand.dims) or len(shape) != len(operand.dims):
-        return {}
-    return {f"{operand.name}_{d.lower()}": e for d, e in zip(operand.dims, shape, strict=True)}
+def _operand_extents(operand: OperandType, sizes: Sizes) -> dict[str, int]:
+    """`x_h` for named dims, whole; those of groups are known only after binding."""
+    known = {d: sizes.sizes.get(d) for d in operand.dims}
+    return {f"{operand.name}_{d.lower()}": v for d, v in known.items() if isinstance(v, int)}

@@ -70,7 +70,7 @@ def site_of(graph: FusedGraph, kernel: Kernel, call: Call, cores: int, isa: Sequ
             reasons.append(reason)
             continue
         wanted = tuple(demands(kernel, i, call, active_shapes))
-        ways.append(Way(i, whole_cycles(kernel, i, sizes, shapes, cores), wanted))
+        ways.append(Way(i, whole_cycles(kernel, i, sizes, cores), wanted))
     if not ways:
         return "; ".join(reasons) or "it has no implementation"
     return Site(call, tuple(active.items()), tuple(ways))

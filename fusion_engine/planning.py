@@ -1,0 +1,118 @@
+"""plan(): view, match and cover, opening function bodies until every node is covered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fusion_engine.covering import Plan, UncoveredError, cover
+from fusion_engine.covering.cost import call_cost, kernel_calls
+from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
+from fusion_engine.kernels.descriptor import Kernel
+from fusion_engine.language.trees import walk
+from fusion_engine.language.types import OpPattern, RuleSet
+from fusion_engine.matching import Cost, MatchResult, explain_node, match
+from fusion_engine.matching.operators import callee_matches
+from fusion_engine.model import Model
+from fusion_engine.view import View, ViewNode, operator, view
+
+NEAREST = 4  # reasons shown for a node that nothing takes
+SHOWN = 6  # nodes shown
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Planned:
+    """What planning decided, with everything it looked at.
+
+    `closed` are the model's functions (`domain::name`) that stayed calls, `opened` the operators replaced by their bodies.
+    """
+
+    model: Model
+    view: View
+    matches: MatchResult
+    plan: Plan
+    closed: frozenset[str]
+    opened: frozenset[str]
+    cores: int = 8
+    isa: tuple[str, ...] = ()
+
+    @property
+    def cost(self) -> Cost:
+        """How calls were priced."""
+        return call_cost(self.cores, self.isa)
+
+
+def plan(
+    model: Model, rules: RuleSet, kernels: Mapping[str, Kernel], cores: int = 8, isa: Sequence[str] = ()
+) -> Planned:
+    """The cheapest cover of the model by the rules' kernels, for a team of `cores` with the instruction sets `isa`.
+
+    Functions of the model that a rule names stay closed at first; a closed function, or an operator with a function body in
+    the ONNX standard, is opened where nothing takes it. Raises GapFuseError naming each node that stays uncovered, its
+    operator, and the nearest rules with the reason why each declined.
+    """
+    cost = call_cost(cores, isa)
+    closed, opened = named_functions(model, rules), frozenset[str]()
+    while True:
+        seen = view(model, closed, opened)
+        matches = match(seen, rules, kernels, cost)
+        try:
+            chosen = cover(seen, matches.candidates, calls=kernel_calls(kernels))
+        except UncoveredError as e:
+            lacking = {seen.nodes[n].op for n in e.nodes}
+            to_open = frozenset(op for op in lacking - opened if op in closed or _has_body(op))
+            if not to_open:
+                raise _uncovered(model, seen, rules, kernels, cost, e.nodes) from e
+            opened |= to_open - closed
+            closed -= to_open
+            continue
+        return Planned(model, seen, matches, chosen, closed, opened, cores, tuple(isa))
+
+
+def named_functions(model: Model, rules: RuleSet) -> frozenset[str]:
+    """The model's functions that a pattern with a string callee could mean."""
+    patterns = (p for rule in rules.rules for v in rule.variants for root in (v.pattern, *v.extra) for p in walk(root))
+    globs = sorted({p.callee for p in patterns if isinstance(p, OpPattern) and p.callee})
+    functions = [(f"{f.domain}::{f.name}", f.overload) for f in model.proto.functions]
+    return frozenset(op for op, overload in functions if any(callee_matches(g, op, overload) for g in globs))
+
+
+def _has_body(op: str) -> bool:
+    """Whether the ONNX standard gives the operator a function body."""
+    known = operator(op)
+    return known is not None and (known.schema.has_function or known.schema.has_context_dependent_function)
+
+
+# ---- nodes that nothing takes ----
+
+
+def _uncovered(
+    model: Model, seen: View, rules: RuleSet, kernels: Mapping[str, Kernel], cost: Cost, nodes: Sequence[int]
+) -> GapFuseError:
+    where = Span(str(model.path)) if model.path is not None else None
+    problems = [_no_kernel(seen, seen.nodes[n], rules, kernels, cost, where) for n in nodes[:SHOWN]]
+    if len(nodes) > SHOWN:
+        rest = sorted({seen.nodes[n].op for n in nodes[SHOWN:]})
+        problems.append(Diagnostic(f"and {len(nodes) - SHOWN} more nodes, of {', '.join(rest)}", where))
+    return GapFuseError(problems)
+
+
+def _no_kernel(
+    seen: View, node: ViewNode, rules: RuleSet, kernels: Mapping[str, Kernel], cost: Cost, where: Span | None
+) -> Diagnostic:
+    name = " ".join(node.origins) or node.outputs[0]
+    types = ", ".join(describe(seen, i) for i in node.inputs if i is not None)
+    declines = explain_node(seen, rules, kernels, node.index, cost)
+    reasons: dict[str, str] = {}
+    for d in declines:
+        reasons.setdefault(f"rule {d.rule} ({d.variant})", d.reason)
+    notes = tuple(f"{who} declined: {why}" for who, why in list(reasons.items())[:NEAREST])
+    help = "write a rule for it: CONTRIBUTING.md, `--rules DIR`" if notes else f"no rule mentions {node.op}"
+    return Diagnostic(f"no rule takes the node {name}: {node.op}({types})", where, help, notes=notes)
+
+
+def describe(seen: View, value: str) -> str:
+    """A value's type in a few characters: `float32[1, 3, ?]`."""
+    known = seen.values[value]
+    shape = "?" if known.shape is None else ", ".join("?" if d is None else str(d) for d in known.shape)
+    return f"{'const ' if known.const is not None else ''}{known.dtype or '?'}[{shape}]"
