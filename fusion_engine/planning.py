@@ -24,7 +24,7 @@ SHOWN = 6  # nodes shown
 class Planned:
     """What planning decided, with everything it looked at.
 
-    `closed` are the model's functions (`domain::name`) that stayed calls, `opened` the operators replaced by their bodies.
+    `closed` are the model's functions (`domain::name`) that stayed calls, `opened` the operators replaced by bodies.
     """
 
     model: Model
@@ -47,9 +47,9 @@ def plan(
 ) -> Planned:
     """The cheapest cover of the model by the rules' kernels, for a team of `cores` with the instruction sets `isa`.
 
-    Functions of the model that a rule names stay closed at first; a closed function, or an operator with a function body in
-    the ONNX standard, is opened where nothing takes it. Raises GapFuseError naming each node that stays uncovered, its
-    operator, and the nearest rules with the reason why each declined.
+    Functions of the model that a rule names stay closed at first; a closed function, or an operator with a function body
+    in the ONNX standard, is opened where nothing takes it. Raises GapFuseError naming each node that stays uncovered,
+    its operator, and the nearest rules with the reason why each declined.
     """
     cost = call_cost(cores, isa)
     closed, opened = named_functions(model, rules), frozenset[str]()

@@ -1,0 +1,212 @@
+"""fuse(): the plan as a valid ONNX model whose nodes are calls of model-local functions, one per kernel call.
+
+A function is both the fused and the unfused form: its domain and operator type name the kernel, its body holds the nodes that
+the kernel stands for, and its overload is a hash of the body, so that equal bodies are shared.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from fusion_engine.covering.types import Candidate, Plan
+from fusion_engine.kernels.descriptor import Kernel
+from fusion_engine.language.types import RuleSet
+from fusion_engine.planning import Planned
+from fusion_engine.view import FLIP_SIGN, VIEW_OPSET, View, ViewNode, node_to_proto
+from fusion_engine.view.operators import newest, split_op
+from fusion_engine.view.write import flip_function, value_info
+
+DOMAIN = "gap_fuse.kernels"
+IR_VERSION = 10  # the first with overloads and with metadata on functions and nodes
+SMALL = 16  # constants of at most so many elements stand in the body; larger ones are operands of the call
+
+
+def fuse_model(
+    planned: Planned, kernels: Mapping[str, Kernel] | None = None, rules: RuleSet | None = None
+) -> onnx.ModelProto:
+    """The fused model of a planning result: see `fuse`."""
+    versions = {r.name: r.version for r in rules.rules} if rules is not None else {}
+    return fuse(planned.view, planned.plan, tuple(planned.model.proto.functions), kernels, versions)
+
+
+def fuse(
+    view: View,
+    plan: Plan,
+    functions: tuple[onnx.FunctionProto, ...] = (),
+    kernels: Mapping[str, Kernel] | None = None,
+    versions: Mapping[str, str] | None = None,
+) -> onnx.ModelProto:
+    """The plan as a ModelProto of IR 10, numerically equal to the model.
+
+    `functions` are the model's own (needed where calls stayed closed); with `kernels`, a sequence of calls is named by the kernel
+    that computes, not by a view; `versions` gives rules' versions for the metadata of the functions.
+    """
+    write = _Writer(view, {n for n, k in (kernels or {}).items() if k.view is not None}, versions or {})
+    for candidate in plan.chosen:
+        write.candidate(candidate)
+    for output in view.outputs:
+        write.constant_output(output)
+    return write.model(functions)
+
+
+@dataclass(slots=True)
+class _Writer:
+    view: View
+    views: set[str]
+    versions: Mapping[str, str]
+    nodes: list[onnx.NodeProto] = field(default_factory=list)
+    functions: dict[tuple[str, str], onnx.FunctionProto] = field(default_factory=dict)
+    initializers: dict[str, onnx.TensorProto] = field(default_factory=dict)
+    names: dict[str, int] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)  # operators outside the default domain
+
+    def candidate(self, c: Candidate) -> None:
+        body = body_of(self.view, c)
+        if any(n.captures for n in body):
+            self.used.update(n.op for n in body if "::" in n.op)
+            self.nodes.extend(node_to_proto(n, self.view) for n in body)
+            for name in (i for n in body for i in n.inputs if i is not None):
+                self.initialize(name)
+            return
+        operands, constants = _operands(self.view, c, body)
+        function = self.function(c, body, operands, constants)
+        call = helper.make_node(
+            function.name, operands, list(c.produces), name=self.unique(body[0].origins), domain=DOMAIN
+        )
+        call.overload = function.overload
+        _describe(call, {"gap_fuse.nodes": ", ".join(dict.fromkeys(o for n in body for o in n.origins))})
+        self.nodes.append(call)
+        for name in operands:
+            self.initialize(name)
+
+    def function(
+        self, c: Candidate, body: list[ViewNode], operands: list[str], constants: list[str]
+    ) -> onnx.FunctionProto:
+        """The function of a candidate, shared with every equal body."""
+        rename = {name: f"x{i}" for i, name in enumerate(operands)} | {
+            name: f"c{i}" for i, name in enumerate(constants)
+        }
+        rename |= {name: f"y{i}" for i, name in enumerate(c.produces)}
+        nodes = [_constant_node(rename[k], np.asarray(self.view.const(k))) for k in constants]
+        nodes += [self.inner(n, rename) for n in body]
+        imports = sorted({split_op(n.op)[0] for n in body} - {""})
+        self.used.update(n.op for n in body if "::" in n.op)
+        function = helper.make_function(
+            DOMAIN,
+            self.kernel_name(c),
+            [rename[o] for o in operands],
+            [rename[p] for p in c.produces],
+            nodes,
+            [helper.make_opsetid("", VIEW_OPSET), *(helper.make_opsetid(d, _version(d)) for d in imports)],
+        )
+        _describe(
+            function,
+            {"gap_fuse.rule": c.rule, "gap_fuse.variant": c.variant, "gap_fuse.version": self.versions.get(c.rule, "")},
+        )
+        overload = hashlib.sha256(function.SerializeToString(deterministic=True)).hexdigest()[:12]
+        function.overload = overload
+        return self.functions.setdefault((function.name, overload), function)
+
+    def kernel_name(self, c: Candidate) -> str:
+        computing = [call.kernel for call in c.calls if call.kernel not in self.views]
+        return (computing or [call.kernel for call in c.calls])[-1]
+
+    def inner(self, node: ViewNode, rename: dict[str, str]) -> onnx.NodeProto:
+        """A node of a body, its values renamed to x0, c0, v0, ..., so that equal bodies are equal bytes."""
+        proto = node_to_proto(node, self.view)
+        for o in node.outputs:
+            if o:
+                rename.setdefault(o, f"v{len(rename)}")
+        renamed_inputs = [rename[i] if i else "" for i in proto.input]
+        renamed_outputs = [rename[o] if o else "" for o in proto.output]
+        del proto.input[:], proto.output[:]
+        proto.input.extend(renamed_inputs)
+        proto.output.extend(renamed_outputs)
+        proto.name = ""
+        return proto
+
+    def unique(self, origins: tuple[str, ...]) -> str:
+        name = origins[0] if origins else "call"
+        self.names[name] = self.names.get(name, 0) + 1
+        return name if self.names[name] == 1 else f"{name}/{self.names[name]}"
+
+    def initialize(self, name: str) -> None:
+        data = self.view.const(name)
+        if data is not None and name not in self.view.inputs and name not in self.initializers:
+            self.initializers[name] = numpy_helper.from_array(np.ascontiguousarray(data).reshape(np.shape(data)), name)
+
+    def constant_output(self, name: str) -> None:
+        """A graph output that is known at compile time: its value, by Constant."""
+        data = self.view.const(name)
+        if data is not None and name not in self.view.inputs:
+            self.nodes.append(_constant_node(name, np.asarray(data)))
+
+    def model(self, functions: tuple[onnx.FunctionProto, ...]) -> onnx.ModelProto:
+        graph = helper.make_graph(
+            self.nodes,
+            self.view.name or "fused",
+            [value_info(self.view.values[i]) for i in self.view.inputs],
+            [value_info(self.view.values[o]) for o in self.view.outputs],
+            initializer=list(self.initializers.values()),
+        )
+        own = [f for f in functions if f"{f.domain}::{f.name}" in self.used]
+        flip = [flip_function()] if FLIP_SIGN in self.used else []
+        local = {DOMAIN, *(f.domain for f in own), *(o.domain for f in own for o in f.opset_import)}
+        domains = sorted(local | {split_op(op)[0] for op in self.used})
+        imports = [helper.make_opsetid("", VIEW_OPSET), *(helper.make_opsetid(d, _version(d)) for d in domains if d)]
+        return helper.make_model(
+            graph,
+            opset_imports=imports,
+            ir_version=IR_VERSION,
+            functions=[*self.functions.values(), *flip, *own],
+            producer_name="gap-fuse",
+        )
+
+
+def body_of(view: View, candidate: Candidate) -> list[ViewNode]:
+    """The nodes that make the candidate's results from what it consumes, in topological order."""
+    stop = {*candidate.consumes, *view.inputs}
+    todo = [p for p in candidate.produces]
+    found: set[int] = set()
+    while todo:
+        value = todo.pop()
+        index = view.producer.get(value)
+        if index is None or index in found or view.const(value) is not None:
+            continue
+        found.add(index)
+        node = view.nodes[index]
+        todo.extend(i for i in (*node.inputs, *node.captures) if i is not None and i not in stop)
+    return [view.nodes[i] for i in sorted(found)]
+
+
+def _operands(view: View, candidate: Candidate, body: list[ViewNode]) -> tuple[list[str], list[str]]:
+    """What the body reads: the operands of the call (values, large constants), and the small constants in the body."""
+    made = {o for n in body for o in n.outputs}
+    read = list(dict.fromkeys(i for n in body for i in n.inputs if i is not None and i not in made))
+    constants = [r for r in read if view.const(r) is not None and r not in view.inputs]
+    small = [c for c in constants if np.size(view.const(c)) <= SMALL]
+    values = [r for r in read if r not in constants]
+    values.sort(key=lambda v: candidate.consumes.index(v) if v in candidate.consumes else len(candidate.consumes))
+    return [*values, *(c for c in constants if c not in small)], small
+
+
+def _constant_node(name: str, data: np.ndarray) -> onnx.NodeProto:
+    return helper.make_node(
+        "Constant", [], [name], value=numpy_helper.from_array(np.ascontiguousarray(data).reshape(data.shape))
+    )
+
+
+def _describe(proto: onnx.NodeProto | onnx.FunctionProto, entries: Mapping[str, str]) -> None:
+    for key, value in entries.items():
+        if value:
+            proto.metadata_props.append(onnx.StringStringEntryProto(key=key, value=value))
+
+
+def _version(domain: str) -> int:
+    return 1 if domain == DOMAIN else newest(domain)
