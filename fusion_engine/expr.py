@@ -155,6 +155,8 @@ FUNCTIONS: Mapping[str, Callable[..., Number]] = {
 
 
 def _fold(vector: Callable[[Any, Any], Any], scalar: Callable[..., Any], args: tuple[Number, ...]) -> Number:
+    if len(args) == 1:
+        return args[0]
     if not any(isinstance(a, np.ndarray) for a in args):
         return scalar(*args)
     result = args[0]
