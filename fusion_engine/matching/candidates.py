@@ -34,6 +34,7 @@ class Taken:
 
     candidates: list[Candidate] = field(default_factory=list)
     keys: set[Key] = field(default_factory=set)
+    settled: set[frozenset[int]] = field(default_factory=set)  # node sets of which another binding gives nothing new
     refused: list[Refused] = field(default_factory=list)
 
     def refuse(self, entry: int | None, reason: str, nodes: tuple[int, ...] = ()) -> None:
@@ -44,7 +45,7 @@ class Taken:
 
 def candidates_of(facts: Facts, emitter: Emitter, compiled: Compiled, s: Solution, taken: Taken) -> None:
     """Add what the emit entries make of one match to `taken`, and why the others do not."""
-    if len(s.results) != len(compiled.variant.results):
+    if len(s.results) != len(compiled.variant.results) or s.nodes in taken.settled:
         return
     leaking = leak(facts, compiled, s)
     if leaking is not None:
@@ -54,10 +55,13 @@ def candidates_of(facts: Facts, emitter: Emitter, compiled: Compiled, s: Solutio
     if isinstance(env, Refusal):
         taken.refuse(None, env.reason, env.nodes)
         return
+    settled = True
     for position, entry in enumerate(compiled.rule.emit):
         if entry.variants and compiled.variant.name not in entry.variants:
             continue
-        _try_entry(facts, emitter, compiled, s, env, position, entry, taken)
+        settled &= _try_entry(facts, emitter, compiled, s, env, position, entry, taken)
+    if settled:
+        taken.settled.add(s.nodes)
 
 
 def _try_entry(
@@ -69,20 +73,28 @@ def _try_entry(
     position: int,
     entry: EmitEntry,
     taken: Taken,
-) -> None:
-    kernels = ", ".join(c.kernel for c in entry.calls)
+) -> bool:
+    """Whether another binding of the same nodes could give nothing more."""
     choices = result_choices(facts, s.results, entry)
     if isinstance(choices, str):
-        taken.refuse(position, f"{kernels}: {choices}")
-        return
+        taken.refuse(position, f"{_kernels(entry)}: {choices}")
+        return True
+    settled = True
     for made in choices:
-        try:
-            candidate = _candidate(facts, emitter, compiled, s, env, position, entry, made, taken)
-        except DeclinedError as e:
-            taken.refuse(position, f"{kernels}: {e}")
+        key = (position, s.nodes, tuple(m.produced for m in made))
+        if key in taken.keys:
             continue
-        if candidate is not None:
-            taken.candidates.append(candidate)
+        try:
+            taken.candidates.append(_candidate(facts, emitter, compiled, s, env, position, entry, made))
+            taken.keys.add(key)
+        except DeclinedError as e:
+            taken.refuse(position, f"{_kernels(entry)}: {e}")
+            settled = False
+    return settled
+
+
+def _kernels(entry: EmitEntry) -> str:
+    return ", ".join(c.kernel for c in entry.calls)
 
 
 def _candidate(
@@ -94,9 +106,8 @@ def _candidate(
     position: int,
     entry: EmitEntry,
     made: tuple[Made, ...],
-    taken: Taken,
-) -> Candidate | None:
-    """One entry with one storage of the results. None where an earlier binding gave the same. Raises DeclinedError."""
+) -> Candidate:
+    """One entry with one storage of the results. Raises DeclinedError."""
     env = _environment(facts, compiled, base, made)
     _check_storage(compiled, s, entry, env, made)
     for conditions in (compiled.variant.where, entry.when):
@@ -107,12 +118,8 @@ def _candidate(
     emission = emitter.emit(entry, env, made)
     consumed = _consumed(facts.view, emission)
     nodes = s.nodes | {m.node for m in made if m.node is not None} | _absorbed(facts, s, consumed)
-    key = (position, nodes, produced)
-    if key in taken.keys:
-        return None
     if len(produced) > 1 and not _convex(facts.view, nodes, produced, consumed):
         raise DeclinedError("a result flows back into an operand")
-    taken.keys.add(key)
     return Candidate(
         rule=compiled.rule.name,
         variant=compiled.variant.name,

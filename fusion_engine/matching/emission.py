@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,13 @@ from fusion_engine.covering.types import Constant, EmittedCall, Operand, Tempora
 from fusion_engine.graph import Alias, CallAttr
 from fusion_engine.kernels.descriptor import Kernel, OperandType
 from fusion_engine.kernels.sizes import Sizes, solve_sizes
-from fusion_engine.language.types import Emit, EmitEntry, Expression
+from fusion_engine.language.types import Emit, EmitEntry, EName, Expression
 from fusion_engine.language.vocabulary import Binding, Unknown, as_attribute, as_operand, evaluate_expression
 from fusion_engine.matching.environment import NOWHERE, Environment
 from fusion_engine.matching.storage import Made
 from fusion_engine.view.types import View
 
+PLAIN = frozenset((int, float, str))
 Cost = Callable[[EmittedCall, Kernel, Sizes], float]
 
 
@@ -68,7 +70,7 @@ class Emitter:
         shapes, dtypes = self._types(operands, temporaries)
         results = self._results(kernel, call, names, root, shapes, dtypes)
         operands = tuple((n, _cast(kernel, n, o, dtypes)) for n, o in operands)
-        dtypes.update((n, o.data.dtype.name) for n, o in operands if isinstance(o, Constant))
+        dtypes.update((n, dtype_name(o.data.dtype)) for n, o in operands if isinstance(o, Constant))
         sizes = self._sizes(kernel, shapes, dtypes, attrs)
         self._name_temporaries(results, names, sizes, temporaries, env)
         alias = _alias(kernel, operands, sizes.attrs)
@@ -170,7 +172,7 @@ def _operands(kernel: Kernel, call: Emit, env: Environment) -> tuple[tuple[str, 
 
 
 def _one_operand(o: OperandType, expression: Expression, env: Environment) -> list[tuple[str, Operand]]:
-    value = evaluate_expression(expression, env)
+    value = _value(expression, env)
     if isinstance(value, tuple) and o.variadic:
         return [(f"{o.name}{i}", _operand(o, part)) for i, part in enumerate(value)]
     if value is None:
@@ -201,7 +203,7 @@ def _cast(kernel: Kernel, name: str, operand: Operand, dtypes: Mapping[str, str]
         return operand
     o = next(i for i in kernel.inputs if i.name == name or (i.variadic and name[: len(i.name)] == i.name))
     dtype = _operand_dtype(kernel, o, operand.data, dtypes)
-    if operand.data.dtype.name == dtype:
+    if dtype_name(operand.data.dtype) == dtype:
         return operand
     with np.errstate(all="ignore"):
         data = operand.data.astype(np.dtype(dtype))
@@ -219,7 +221,8 @@ def _operand_dtype(kernel: Kernel, o: OperandType, data: np.ndarray, dtypes: Map
             bound = dtypes.get(other.name) or dtypes.get(f"{other.name}0")
             if bound is not None:
                 return bound
-    return data.dtype.name if data.dtype.name in options else options[0]
+    own = dtype_name(data.dtype)
+    return own if own in options else options[0]
 
 
 # ---- attributes, views ----
@@ -228,11 +231,26 @@ def _operand_dtype(kernel: Kernel, o: OperandType, data: np.ndarray, dtypes: Map
 def _attributes(call: Emit, env: Environment) -> dict[str, CallAttr]:
     attrs: dict[str, CallAttr] = {}
     for name, expression in call.attrs:
-        value = as_attribute(evaluate_expression(expression, env))
-        if isinstance(value, Unknown):
-            raise DeclinedError(value.reason)
+        value = _value(expression, env)
+        if type(value) not in PLAIN:
+            value = as_attribute(value)
+            if isinstance(value, Unknown):
+                raise DeclinedError(value.reason)
         attrs[name] = value
     return attrs
+
+
+def _value(expression: Expression, env: Environment) -> Any:
+    """Most arguments are bare names, which need no evaluation."""
+    if isinstance(expression, EName) and expression.name in env:
+        return env[expression.name]
+    return evaluate_expression(expression, env)
+
+
+@cache
+def dtype_name(dtype: np.dtype[Any]) -> str:
+    """numpy's name of an element type (which numpy works out anew each time)."""
+    return str(dtype.name)
 
 
 def _alias(kernel: Kernel, operands: tuple[tuple[str, Operand], ...], attrs: Mapping[str, Any]) -> Alias | None:
