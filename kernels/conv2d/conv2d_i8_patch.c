@@ -1,0 +1,56 @@
+/* Few input channels in any storage order, one group, weights [k / 16][r][s][c][16]: each core copies the windows of a few pixels into
+   scratch, the zero point where they run over the border, and then has one long run a pixel. */
+#include "gf_conv2d_i8_patch_args.h"
+#include "gf_conv.h"
+#include "gf_window.h"
+
+typedef gf_conv2d_i8_patch_args call;
+
+/* Copies the part of one window that lies inside x; the rest of the patch is as before. */
+static void gather(const call *a, int8_t *patch, int32_t n, int32_t h, int32_t w, gf_range rows, gf_range columns) {
+  for (int32_t r = rows.begin; r < rows.end; r++) {
+    for (int32_t s = columns.begin; s < columns.end; s++) {
+      const int8_t *x = a->x + (ptrdiff_t)n * a->x_s[0] + (ptrdiff_t)(h + r * a->dilations[0]) * a->x_s[2] +
+                       (ptrdiff_t)(w + s * a->dilations[1]) * a->x_s[3];
+      int8_t *tap = patch + (r * a->s + s) * a->c;
+      for (int32_t c = 0; c < a->c; c++) tap[c] = x[(ptrdiff_t)c * a->x_s[1]];
+    }
+  }
+}
+
+static void fill(const call *a, int8_t *patch, int32_t n, int32_t h, int32_t w) {
+  gf_range rows = gf_taps(h, a->dilations[0], a->r, a->x_h), columns = gf_taps(w, a->dilations[1], a->s, a->x_w);
+  int whole = rows.end - rows.begin == a->r && columns.end - columns.begin == a->s;
+  for (int32_t i = 0; !whole && i < a->r * a->s * a->c; i++) patch[i] = a->x_zero;
+  gather(a, patch, n, h, w, rows, columns);
+}
+
+GF_INLINE void tile(const call *a, const int8_t *const *x, int32_t at, int32_t valid, int32_t k, const int blocks) {
+  gf_vi32 acc[GF_PIXELS * GF_BLOCKS * GF_BLOCK_VECTORS] = {{0}};
+  int32_t run = a->r * a->s * a->c;
+  gf_macs_i8(acc, GF_PIXELS, blocks, x, a->x_zero, a->weight + (ptrdiff_t)k * run, 0, GF_BLOCK * run, GF_BLOCK, run);
+  for (int32_t i = 0; i < valid; i++) {
+    gf_store_i8(a->y + (ptrdiff_t)(at + i) * a->k + k, (const int32_t *)(acc + i * blocks * GF_BLOCK_VECTORS), a->bias + k, a->mul + k, a->shift + k,
+                 GF_MIN(blocks * GF_BLOCK, a->k - k), a->y_zero, a->lo, a->hi);
+  }
+}
+
+void gf_conv2d_i8_patch(const void *args) {
+  const call *a = args;
+  int8_t *patches = (int8_t *)a->patch + gf_core_id() * a->patch_pitch;
+  gf_window_grid grid = {a->p, a->q, a->strides, a->x_h_before, a->x_w_before};
+  gf_range mine = gf_share_step(a->n * a->p * a->q, GF_PIXELS);
+  for (int32_t at = mine.begin; at < mine.end; at += GF_PIXELS) {
+    int32_t valid = GF_MIN(GF_PIXELS, mine.end - at), k = 0;
+    const int8_t *x[GF_PIXELS];
+    gf_windows windows;
+    gf_windows_find(&windows, &grid, at, valid);
+    for (int32_t i = 0; i < GF_PIXELS; i++) {
+      int32_t from = GF_MIN(i, valid - 1);
+      x[i] = patches + from * a->r * a->s * a->c;
+      if (i < valid) fill(a, patches + i * a->r * a->s * a->c, windows.n[i], windows.h[i], windows.w[i]);
+    }
+    for (; k + (GF_BLOCKS - 1) * GF_BLOCK < a->k; k += GF_BLOCKS * GF_BLOCK) tile(a, x, at, valid, k, GF_BLOCKS);
+    for (; k < a->k; k += GF_BLOCK) tile(a, x, at, valid, k, 1);
+  }
+}

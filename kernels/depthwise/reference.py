@@ -1,0 +1,38 @@
+"""Depthwise two-dimensional convolution: every channel has one filter of its own."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fusion_engine.fixed_point import requantise, saturate
+
+Ints = tuple[int, ...]
+
+
+def _sums(x: np.ndarray, weight: np.ndarray, strides: Ints, dilations: Ints, pads: Ints) -> np.ndarray:
+    """[N, C, P, Q] in float64, the border 0: exact for integers below 2**53."""
+    padded = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (pads[0], pads[2]), (pads[1], pads[3])))
+    r, s = weight.shape[2:]
+    span = (dilations[0] * (r - 1) + 1, dilations[1] * (s - 1) + 1)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, span, (2, 3))
+    windows = windows[:, :, :: strides[0], :: strides[1], :: dilations[0], :: dilations[1]]
+    return np.einsum("ncpqrs,crs->ncpq", windows, weight[:, 0].astype(np.float64))
+
+
+def depthwise_f32(
+    x: np.ndarray, weight: np.ndarray, bias: np.ndarray, *,
+    strides: Ints, dilations: Ints, pads: Ints, lo: float, hi: float,
+) -> np.ndarray:  # fmt: skip
+    """Accumulated in float64."""
+    sums = _sums(x, weight, strides, dilations, pads) + bias[:, None, None]
+    return np.clip(sums, lo, hi).astype(np.float32)
+
+
+def depthwise_i8(
+    x: np.ndarray, weight: np.ndarray, bias: np.ndarray, mul: np.ndarray, shift: np.ndarray, *,
+    strides: Ints, dilations: Ints, pads: Ints, x_zero: int, y_zero: int, lo: int, hi: int,
+) -> np.ndarray:  # fmt: skip
+    """The border means x_zero."""
+    sums = _sums(x.astype(np.int32) - x_zero, weight, strides, dilations, pads).astype(np.int64)
+    column = (slice(None), None, None)
+    return saturate(requantise(sums + bias[column], mul[column], shift[column]), y_zero, lo, hi)

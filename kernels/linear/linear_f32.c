@@ -1,0 +1,10 @@
+/* Weights [j / 16][k][16]. */
+#include "gf_linear_f32_args.h"
+#include "gf_dense_f32.h"
+
+void gf_linear_f32(const void *args) {
+  const gf_linear_f32_args *a = args;
+  gf_dense_f32 d = {a->x, a->weight, a->bias, a->y, a->k, a->j, a->j, a->lo, a->hi};
+  gf_range rows = {0, a->m};
+  gf_dense_f32_box(&d, rows, gf_share_step(a->j, GF_BLOCK));
+}

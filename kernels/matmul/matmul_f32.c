@@ -1,0 +1,60 @@
+/* b row by row: 16 columns a vector. Ragged columns overlap the block before; fewer than 16 are taken one by one. */
+#include "gf_batch.h"
+#include "gf_macs.h"
+#include "gf_matmul_f32_args.h"
+#include "gf_rows.h"
+
+typedef gf_matmul_f32_args call;
+
+/* One product's matrices. */
+typedef struct {
+  const float *a, *b;
+  float *y;
+} product;
+
+static void store(const call *c, float *y, const float *sums, int32_t n) {
+  for (int32_t j = 0; j < n; j++) y[j] = gf_clampf(sums[j], c->lo, c->hi);
+}
+
+/* Rows from m, the last of the `valid` ones repeated to fill the registers, by `blocks` blocks of columns. */
+GF_INLINE void tile(const call *c, const product *t, int32_t m, int32_t valid, int32_t j, const int rows, const int blocks) {
+  gf_vf32 acc[GF_PIXELS * GF_BLOCKS * GF_BLOCK_VECTORS] = {{0}};
+  const float *a[GF_PIXELS];
+  for (int i = 0; i < rows; i++) a[i] = t->a + (ptrdiff_t)(m + GF_MIN(i, valid - 1)) * c->k;
+  gf_macs_f32(acc, rows, blocks, a, t->b + j, GF_BLOCK, c->j, c->k);
+  for (int32_t i = 0; i < valid; i++) {
+    store(c, t->y + (ptrdiff_t)(m + i) * c->j + j, (const float *)(acc + i * blocks * GF_BLOCK_VECTORS), blocks * GF_BLOCK);
+  }
+}
+
+static void narrow(const call *c, const product *t, int32_t m, int32_t valid) {
+  for (int32_t i = m; i < m + valid; i++) {
+    for (int32_t j = 0; j < c->j; j++) {
+      float sum = 0;
+      for (int32_t k = 0; k < c->k; k++) sum += t->a[i * c->k + k] * t->b[k * c->j + j];
+      store(c, t->y + (ptrdiff_t)i * c->j + j, &sum, 1);
+    }
+  }
+}
+
+static void rows(const call *c, const product *t, int32_t m, int32_t valid) {
+  int32_t j = 0;
+  if (c->j < GF_BLOCK) {
+    narrow(c, t, m, valid);
+    return;
+  }
+  for (; j + GF_BLOCKS * GF_BLOCK <= c->j; j += GF_BLOCKS * GF_BLOCK) tile(c, t, m, valid, j, GF_PIXELS, GF_BLOCKS);
+  for (; j < c->j; j += GF_BLOCK) tile(c, t, m, valid, GF_MIN(j, c->j - GF_BLOCK), GF_PIXELS, 1);
+}
+
+void gf_matmul_f32(const void *args) {
+  const call *c = args;
+  gf_range mine = gf_share(c->z[0] * c->z[1] * c->m);
+  for (int32_t at = mine.begin; at < mine.end;) {
+    gf_batch_row row = gf_batch_row_at(at, c->z[1], c->m);
+    product t = {c->a + gf_batch_offset(row, c->a_s), c->b + gf_batch_offset(row, c->b_s), c->y + gf_batch_offset(row, c->y_s)};
+    int32_t valid = GF_MIN(GF_PIXELS, GF_MIN(mine.end - at, c->m - row.m));
+    rows(c, &t, row.m, valid);
+    at += valid;
+  }
+}
