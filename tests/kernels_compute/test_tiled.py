@@ -1,0 +1,43 @@
+"""Every implementation of the dense kernels, compiled, at random legal tilings and team sizes, against the numpy reference."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from fusion_engine.kernels import reference as load_reference
+from tests.harness import bind_kernel, run_tiled, tilings
+from tests.kernels_compute.cases import FAMILIES, Case, cases, is_float, kernel
+from tests.tolerances import close_sums
+
+NAMES = [f"{family}_{t}" for family in FAMILIES for t in ("f32", "i8")]
+IMPLEMENTATIONS = [(name, i.name) for name in NAMES for i in kernel(name).implementations]
+
+
+def expected(name: str, case: Case) -> np.ndarray:
+    return load_reference(kernel(name))(**case.operands, **case.attrs)
+
+
+def magnitude(name: str, case: Case) -> np.ndarray:
+    """The sum of the absolute values of everything that a float result adds up."""
+    absolute = {n: np.abs(v) for n, v in case.operands.items()}
+    return load_reference(kernel(name))(**absolute, **(case.attrs | {"lo": -np.inf, "hi": np.inf}))
+
+
+@pytest.mark.parametrize(("name", "implementation"), IMPLEMENTATIONS)
+@given(data=st.data())
+def test_c_equals_reference_at_any_tiling(name: str, implementation: str, data: st.DataObject) -> None:
+    case = data.draw(cases(name))
+    chosen = next(i for i in kernel(name).implementations if i.name == implementation)
+    bound = bind_kernel(kernel(name), chosen, case.operands, case.attrs)
+    assume(not isinstance(bound, str))
+    tiles, cores = data.draw(tilings(bound[1])), data.draw(st.integers(1, 8))
+    result = run_tiled(kernel(name), chosen, case.operands, case.attrs, tiles, cores)["y"]
+    reference = expected(name, case)
+    assert result.shape == reference.shape
+    if is_float(name):
+        assert close_sums(result, reference, magnitude(name, case))
+    else:
+        np.testing.assert_array_equal(result, reference)
