@@ -38,6 +38,7 @@ class Compiled:
     dims: tuple[Dims, ...]
     late_let: frozenset[str]  # `let` names that read a result's storage
     position: int
+    region: frozenset[str] = frozenset()  # operators that a region variant's region may hold
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +87,8 @@ def compile_variant(
         layout.slot(name)
     dims = tuple(compile_dims(name, g.dims) for name, g in rule.given.items() if g.dims is not None)
     late = _late(variant)
-    return Compiled(rule, variant, start, layout.slots, layout.operators, dims, late, position)
+    region = frozenset(classes[variant.region]) if variant.region is not None else frozenset[str]()
+    return Compiled(rule, variant, start, layout.slots, layout.operators, dims, late, position, region)
 
 
 def _found(st: State) -> None:

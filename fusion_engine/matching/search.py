@@ -14,6 +14,7 @@ from fusion_engine.matching.cost import default_cost
 from fusion_engine.matching.emission import Cost, Emitter
 from fusion_engine.matching.facts import Facts
 from fusion_engine.matching.index import Compiled, build_index
+from fusion_engine.matching.regions import regions
 from fusion_engine.matching.solution import solution_of
 from fusion_engine.matching.state import ExhaustedError, Miss, State
 from fusion_engine.view.types import Scope, View, ViewNode
@@ -130,6 +131,9 @@ def _scopes(compiled: Compiled, node: ViewNode) -> Iterator[tuple[Scope, ...]]:
 
 def _search(run: _Run, compiled: Compiled, state: State, node: ViewNode, value: str, scope: tuple[Scope, ...]) -> bool:
     """One variant at one value. False where the search was cut off, which leaves the state unfit for use."""
+    if compiled.variant.region is not None:
+        _search_region(run, compiled, node)
+        return True
     state.steps, state.scope = 0, scope
     if run.explain:
         state.miss = Miss()
@@ -145,6 +149,16 @@ def _search(run: _Run, compiled: Compiled, state: State, node: ViewNode, value: 
     if run.explain:
         _explain(run, compiled, node, taken, state.miss)
     return True
+
+
+def _search_region(run: _Run, compiled: Compiled, node: ViewNode) -> None:
+    taken = Taken()
+    variant = compiled.variant
+    for solution in regions(run.facts, variant.pattern, variant.results[0], compiled.region, node):
+        candidates_of(run.facts, run.emitter, compiled, solution, taken)
+    run.candidates.extend(taken.candidates)
+    if run.explain:
+        _explain(run, compiled, node, taken, Miss())
 
 
 def _collector(run: _Run, compiled: Compiled, taken: Taken) -> Callable[[State], None]:
