@@ -25,9 +25,9 @@ def explain(
 ) -> list[str]:
     """Lines of text.
 
-    Without `node` and `rule`: one line per node of the view. With `node` (a node's name, a result's name, or an operator): who
-    took it, who else could have, and why other rules declined. With `rule`: where it fired and its best attempts elsewhere.
-    Raises GapFuseError for a name that is not there.
+    Without `node` and `rule`: one line per node of the view. With `node` (a node's name, a result's name, or an
+    operator): who took it, who else could have, and why other rules declined. With `rule`: where it fired and its best
+    attempts elsewhere. Raises GapFuseError for a name that is not there.
     """
     report = _Report(planned, rules, kernels)
     lines: list[str] = []

@@ -1,7 +1,7 @@
 """fuse(): the plan as a valid ONNX model whose nodes are calls of model-local functions, one per kernel call.
 
-A function is both the fused and the unfused form: its domain and operator type name the kernel, its body holds the nodes that
-the kernel stands for, and its overload is a hash of the body, so that equal bodies are shared.
+A function is both the fused and the unfused form: domain and operator type name the kernel, its body holds the nodes
+that the kernel stands for, and its overload is a hash of the body, so that equal bodies are shared.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from onnx import helper, numpy_helper
 
 from fusion_engine.covering.types import Candidate, Plan
 from fusion_engine.kernels.descriptor import Kernel
-from fusion_engine.language.types import RuleSet
 from fusion_engine.planning import Planned
 from fusion_engine.view import FLIP_SIGN, VIEW_OPSET, View, ViewNode, node_to_proto
 from fusion_engine.view.operators import newest, split_op
@@ -27,12 +26,10 @@ IR_VERSION = 10  # the first with overloads and with metadata on functions and n
 SMALL = 16  # constants of at most so many elements stand in the body; larger ones are operands of the call
 
 
-def fuse_model(
-    planned: Planned, kernels: Mapping[str, Kernel] | None = None, rules: RuleSet | None = None
-) -> onnx.ModelProto:
+def fuse_model(planned: Planned) -> onnx.ModelProto:
     """The fused model of a planning result: see `fuse`."""
-    versions = {r.name: r.version for r in rules.rules} if rules is not None else {}
-    return fuse(planned.view, planned.plan, tuple(planned.model.proto.functions), kernels, versions)
+    versions = {r.name: r.version for r in planned.rules.rules}
+    return fuse(planned.view, planned.plan, tuple(planned.model.proto.functions), planned.kernels, versions)
 
 
 def fuse(
@@ -44,8 +41,8 @@ def fuse(
 ) -> onnx.ModelProto:
     """The plan as a ModelProto of IR 10, numerically equal to the model.
 
-    `functions` are the model's own (needed where calls stayed closed); with `kernels`, a sequence of calls is named by the kernel
-    that computes, not by a view; `versions` gives rules' versions for the metadata of the functions.
+    `functions` are the model's own (needed where calls stayed closed); with `kernels`, a sequence is named by the
+    kernel that computes, not by a view; `versions` gives rules' versions for the metadata of the functions.
     """
     write = _Writer(view, {n for n, k in (kernels or {}).items() if k.view is not None}, versions or {})
     for candidate in plan.chosen:
@@ -172,7 +169,7 @@ class _Writer:
 def body_of(view: View, candidate: Candidate) -> list[ViewNode]:
     """The nodes that make the candidate's results from what it consumes, in topological order."""
     stop = {*candidate.consumes, *view.inputs}
-    todo = [p for p in candidate.produces]
+    todo = list(candidate.produces)
     found: set[int] = set()
     while todo:
         value = todo.pop()
@@ -190,7 +187,7 @@ def _operands(view: View, candidate: Candidate, body: list[ViewNode]) -> tuple[l
     made = {o for n in body for o in n.outputs}
     read = list(dict.fromkeys(i for n in body for i in n.inputs if i is not None and i not in made))
     constants = [r for r in read if view.const(r) is not None and r not in view.inputs]
-    small = [c for c in constants if np.size(view.const(c)) <= SMALL]
+    small = [c for c in constants if np.asarray(view.const(c)).size <= SMALL]
     values = [r for r in read if r not in constants]
     values.sort(key=lambda v: candidate.consumes.index(v) if v in candidate.consumes else len(candidate.consumes))
     return [*values, *(c for c in constants if c not in small)], small

@@ -28,6 +28,8 @@ class Planned:
     """
 
     model: Model
+    rules: RuleSet
+    kernels: Mapping[str, Kernel]
     view: View
     matches: MatchResult
     plan: Plan
@@ -47,7 +49,7 @@ def plan(
 ) -> Planned:
     """The cheapest cover of the model by the rules' kernels, for a team of `cores` with the instruction sets `isa`.
 
-    Functions of the model that a rule names stay closed at first; a closed function, or an operator with a function body
+    Functions of the model that a rule names stay closed at first; a closed function, or an operator with a body
     in the ONNX standard, is opened where nothing takes it. Raises GapFuseError naming each node that stays uncovered,
     its operator, and the nearest rules with the reason why each declined.
     """
@@ -66,7 +68,7 @@ def plan(
             opened |= to_open - closed
             closed -= to_open
             continue
-        return Planned(model, seen, matches, chosen, closed, opened, cores, tuple(isa))
+        return Planned(model, rules, kernels, seen, matches, chosen, closed, opened, cores, tuple(isa))
 
 
 def named_functions(model: Model, rules: RuleSet) -> frozenset[str]:
