@@ -268,7 +268,7 @@ class _Binder:
             value = env.get(d)
             if a.type.variadic and isinstance(value, tuple):
                 env[d] = value[a.part]
-        result = substitute(index, env)
+        result = substitute(substitute(index, env), self._single())
         free = names(result) - set(dict(self.kernel.axes))
         if free:
             raise DeclinedError(f"the index of {a.name} reads {sorted(free)[0]}, which is no number here")
@@ -396,6 +396,10 @@ class _Binder:
 
     # ---- axes and formulas ----
 
+    def _single(self) -> dict[str, int]:
+        """Axes of one step: their only value."""
+        return {a: 0 for a, text in self.kernel.axes if not text.startswith("*") and int(evaluate(parse_expr(text), self.env)) == 1}
+
     def _extents(self) -> dict[str, int]:
         result: dict[str, int] = {}
         for axis, text in self.kernel.axes:
@@ -495,7 +499,8 @@ class _Binder:
             if isinstance(e, Name) and e.name in self.groups:
                 index.extend(Name(n) for n in self.groups[e.name])
             else:
-                index.append(substitute(e, {k: v for k, v in self.env.items() if k not in dict(self.kernel.axes)}))
+                env = {k: v for k, v in self.env.items() if k not in dict(self.kernel.axes)}
+                index.append(substitute(substitute(e, env), self._single()))
         return BoundAccumulator(acc.name, np.dtype(acc.dtype).itemsize, tuple(index), self._expand(acc.over))
 
 
