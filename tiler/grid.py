@@ -33,7 +33,7 @@ class DimClasses:
     @property
     def most(self) -> Ints:
         """The greatest count at each grid position."""
-        return np.where(self.times > 0, self.count, 0).max(axis=-1)
+        return np.asarray(np.where(self.times > 0, self.count, 0).max(axis=-1), np.int64)
 
 
 @dataclass(frozen=True)

@@ -276,7 +276,7 @@ class _Search:
                 waited = waited + first[i][at]
             else:
                 waited = waited + total[at]
-        return np.ceil(waited + np.maximum(self.compute[at], hidden))
+        return np.asarray(np.ceil(waited + np.maximum(self.compute[at], hidden)))
 
     def _try_mask(
         self, number: int, mask: int, fixed: Floats, moved: list[Floats], first: list[Floats], keep: Ints, bytes_: Any, commands: Any, repeats: list[Any]

@@ -1,0 +1,60 @@
+"""Lower bounds: what no schedule gets below, to stand beside its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+import numpy as np
+
+from fusion_engine.expr import Expr, evaluate, names
+from fusion_engine.graph import FusedGraph
+from tiler.bound import BoundCall
+from tiler.liveness import Life, logical_bytes
+from tiler.options import CallOptions, whole_cycles
+from tiler.schedule import BoundOperand, Bounds
+from tiler.target import Target
+
+ENUMERATED = 1_000_000  # index maps of more points are bounded by the extent
+
+
+def touched_bytes(graph: FusedGraph, call: BoundCall, operand: BoundOperand) -> int:
+    """Bytes of an operand that the call reads or writes at all, each counted once (rows that a stride skips are not)."""
+    extents = call.extents
+    touched = prod(_touched(i, e, extents) for i, e in zip(operand.index, operand.extent, strict=True)) * operand.itemsize
+    return min(touched, graph.buffer[operand.buffer].nbytes)
+
+
+def _touched(index: Expr | None, extent: int, extents: Mapping[str, int]) -> int:
+    if index is None:
+        return extent
+    read = sorted(names(index))
+    if prod(extents[a] for a in read) > ENUMERATED:
+        return extent
+    points = {a: np.arange(extents[a]).reshape([-1 if b == a else 1 for b in read]) for a in read}
+    values = np.unique(np.asarray(evaluate(index, points)))
+    return int(np.count_nonzero((values >= 0) & (values < extent)))
+
+
+def call_bytes(graph: FusedGraph, call: BoundCall) -> int:
+    """Bytes between L2 and L1 that the call cannot do without."""
+    return sum(touched_bytes(graph, call, o) for o in call.operands)
+
+
+def network_bounds(
+    graph: FusedGraph, options: Sequence[CallOptions], per_call: int, lives: Sequence[Life], target: Target
+) -> Bounds:
+    """The bounds of a whole network; `per_call` is the sum of `call_bytes` over its calls."""
+    constants = tuple(o.buffer for c in options for o in c.bound[0].operands if o.role == "const")
+    ends = logical_bytes(graph, graph.inputs) + logical_bytes(graph, graph.outputs)
+    weights = logical_bytes(graph, constants)
+    live = [sum(v.bytes for v in lives if v.first <= i <= v.last) for i in range(len(options))]
+    spare = target.budget("l2") - max(live, default=0)
+    deep = max(0, weights - max(spare, 0)) / target.hops["l3_l2"].bytes_per_cycle
+    return Bounds(
+        bytes_per_call=per_call,
+        fused_bytes=weights + ends,
+        live_bytes=max(live, default=0),
+        compute_cycles=sum(min(whole_cycles(b, target) for b in c.bound) for c in options),
+        bandwidth_cycles={"l2_l1": int(per_call / target.hops["l2_l1"].bytes_per_cycle), "l3_l2": int(deep)},
+    )

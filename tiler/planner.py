@@ -1,0 +1,239 @@
+"""The schedule of a network: tilings, homes and addresses put together. The tiler's one public function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fusion_engine.diagnostics import Diagnostic, GapFuseError
+from fusion_engine.graph import FusedGraph
+from fusion_engine.kernels.descriptor import Kernel
+from tiler.bound import BoundCall, Packing
+from tiler.bounds import call_bytes, network_bounds
+from tiler.cost import align16
+from tiler.liveness import Life, activation_lives, constant_outputs
+from tiler.memory import Homes, decide_homes
+from tiler.options import CallOptions, Picked, call_options
+from tiler.placement import Block, place
+from tiler.schedule import CallPlan, Loop, OperandPlan, PackedConstant, Residency, Schedule, Transfer
+from tiler.search import Choice
+from tiler.target import Target
+
+
+def schedule(
+    graph: FusedGraph,
+    kernels: Mapping[str, Kernel],
+    target: Target,
+    l1: int | None = None,
+    l2: int | None = None,
+    l3: int | None = None,
+) -> Schedule:
+    """Plan a network on a target: per call the implementation, tiles, loop order and buffers of least modelled cycles under the
+    L1 budget; an address for every buffer; transfers of constants.
+
+    `l1`, `l2`, `l3` are bytes for plan data in place of the target's. Raises GapFuseError: a call that no implementation takes,
+    or a memory that is too small, with the smallest size that would do.
+    """
+    target = target.with_budgets(l1, l2, l3)
+    options = call_options(graph, kernels, target)
+    lives = activation_lives(graph)
+    rate = target.hops["l3_l2"].bytes_per_cycle
+    homes = decide_homes(options, lives, target.budget("l1"), target.budget("l2"), rate)
+    return _Assembly(graph, target, options, lives, homes).schedule()
+
+
+@dataclass(frozen=True)
+class _DeepLayout:
+    """Offsets in L3: the constants' image, then the spilled activations."""
+
+    cold: Mapping[str, int]
+    homes: Mapping[str, int]
+    end: int
+
+
+class _Assembly:
+    def __init__(
+        self, graph: FusedGraph, target: Target, options: Sequence[CallOptions], lives: Sequence[Life], homes: Homes
+    ) -> None:
+        self.graph, self.target, self.options, self.lives, self.homes = graph, target, options, lives, homes
+        self.constants = self._constants()
+        self.deep = self._deep_layout()
+
+    def schedule(self) -> Schedule:
+        calls = tuple(self._call(i, p) for i, p in enumerate(self.homes.picked))
+        transfers = self._transfers()
+        bound_bytes = sum(c.bound_bytes["l2_l1"] for c in calls)
+        stalls = stall_cycles(calls, transfers, self.target)
+        running = [t for t in transfers if t.start >= 0]
+        return Schedule(
+            network=self.graph.name,
+            target=self.target.name,
+            budgets={name: level.budget for name, level in self.target.levels.items()},
+            calls=calls,
+            constants=tuple(self._packed(p) for p in self.constants.values()),
+            residencies=self._residencies(),
+            l3_homes=self.deep.homes,
+            transfers=transfers,
+            peaks={"l1": max((c.l1_bytes for c in calls), default=0), "l2": self.homes.peak, "l3": self.deep.end},
+            bytes={h: _total(calls, h, "bytes") + (sum(t.bytes for t in running) if h == "l3_l2" else 0) for h in self.target.hops},
+            transfer_count={
+                h: _total(calls, h, "transfers") + (sum(t.commands for t in running) if h == "l3_l2" else 0) for h in self.target.hops
+            },
+            compute_cycles=sum(c.compute_cycles for c in calls),
+            total_cycles=sum(c.total_cycles for c in calls) + stalls,
+            bounds=network_bounds(self.graph, self.options, bound_bytes, self.lives, self.target),
+            notes=self._notes(stalls),
+        )
+
+    # ---- constants and L3 ----
+
+    def _constants(self) -> dict[str, Packing]:
+        """Every packed constant, and constants that are outputs themselves."""
+        result = dict(self.homes.constants)
+        for b in constant_outputs(self.graph):
+            names = tuple(f"d{i}" for i in range(len(b.shape)))
+            order = tuple(names[i] for i in b.storage_order)
+            result.setdefault(b.name, Packing(b.name, b.name, names, order, b.nbytes))
+        return result
+
+    def _deep_layout(self) -> _DeepLayout:
+        cold, at = {}, 0
+        for root, pack in self.constants.items():
+            cold[root] = at
+            at += align16(pack.bytes)
+        spilled = [Block(v.root, v.bytes, v.first, v.last) for v in self.lives if v.root in self.homes.spilled]
+        placed = place(spilled, len(self.options)) if spilled else None
+        homes = {b.name: at + o for b, o in zip(spilled, placed.offsets, strict=True)} if placed else {}
+        end = at + (placed.peak if placed else 0)
+        if end > self.target.budget("l3"):
+            raise GapFuseError(
+                Diagnostic(
+                    f"L3 is too small: {at} bytes of constants and {end - at} of activations, {self.target.budget('l3')} are there",
+                    help=f"the smallest L3 that would do is {end} bytes",
+                )
+            )
+        return _DeepLayout(cold, homes, end)
+
+    def _packed(self, pack: Packing) -> PackedConstant:
+        fetched = self.homes.fetched.get(pack.root)
+        l2 = self.homes.resident.get(pack.root) if fetched is None else fetched[1]
+        return PackedConstant(pack.root, pack.buffer, pack.order, pack.dims, pack.bytes, self.deep.cold[pack.root], l2)
+
+    def _residencies(self) -> tuple[Residency, ...]:
+        end = max(len(self.options) - 1, 0)
+        whole = [Residency(r, o, self.constants[r].bytes, 0, end) for r, o in self.homes.resident.items()]
+        moving = [Residency(r, o, self.constants[r].bytes, f.start, f.last) for r, (f, o) in self.homes.fetched.items()]
+        lives = [
+            Residency(v.root, self.homes.activations[v.root], v.bytes, v.first, v.last)
+            for v in self.lives
+            if v.root in self.homes.activations
+        ]
+        return (*whole, *moving, *lives)
+
+    def _transfers(self) -> tuple[Transfer, ...]:
+        opening = [self._transfer(r, o, -1, 0) for r, o in self.homes.resident.items()]
+        fetches = [self._transfer(r, o, f.start, f.wait) for r, (f, o) in self.homes.fetched.items()]
+        return (*opening, *sorted(fetches, key=lambda t: (t.start, t.wait, t.root)))
+
+    def _transfer(self, root: str, l2: int, start: int, wait: int) -> Transfer:
+        size = self.constants[root].bytes
+        commands = -(-size // self.target.hops["l3_l2"].max_bytes)
+        return Transfer(root, "in", l2, self.deep.cold[root], size, start, wait, commands)
+
+    # ---- calls ----
+
+    def _call(self, number: int, p: Picked) -> CallPlan:
+        choice = p.choice
+        extents = p.bound.extents
+        offsets, scratch, accumulator, end = l1_layout(p.bound, choice, self.target.cores)
+        return CallPlan(
+            call=p.bound.call,
+            kernel=p.bound.kernel,
+            implementation=p.bound.implementation,
+            axes=extents,
+            loops=tuple(Loop(axis, extents[axis], tile) for axis, tile in choice.loops),
+            operands=tuple(self._operand(number, p, i, offsets[i]) for i in range(len(p.bound.operands))),
+            attrs=p.bound.attrs,
+            scratch=scratch,
+            accumulator=accumulator,
+            tiles=choice.tiles,
+            l1_bytes=end,
+            compute_cycles=choice.compute_cycles,
+            total_cycles=choice.total_cycles,
+            bound_bytes={"l2_l1": call_bytes(self.graph, p.bound), "l3_l2": 0},
+            alternatives=p.compared,
+            notes=p.notes,
+        )
+
+    def _operand(self, number: int, p: Picked, i: int, l1: tuple[int, ...]) -> OperandPlan:
+        o, choice = p.bound.operands[i], p.choice
+        stage = self.homes.stages[number].get(o.name)
+        return OperandPlan(
+            operand=o,
+            depth=choice.depth[i],
+            l1=l1,
+            tile_bytes=choice.tile_bytes[i],
+            level="l2" if stage is None else "l3",
+            far=self._far(o.root) if stage is None else {**self.deep.cold, **self.deep.homes}[o.root],
+            stage=stage,
+            bytes=choice.bytes[i],
+            transfers=choice.transfers[i],
+        )
+
+    def _far(self, root: str) -> int:
+        """The root's offset in L2."""
+        if root in self.homes.resident:
+            return self.homes.resident[root]
+        if root in self.homes.fetched:
+            return self.homes.fetched[root][1]
+        return self.homes.activations[root]
+
+    def _notes(self, stalls: int) -> tuple[str, ...]:
+        notes = []
+        fetched, streamed = len(self.homes.fetched), sum(self._packed(p).l2 is None for p in self.homes.constants.values())
+        if fetched:
+            notes.append(f"{fetched} of {len(self.constants)} constants are fetched from L3 in every run: L2 does not hold all")
+        if streamed:
+            notes.append(f"{streamed} of {len(self.constants)} constants are streamed from L3 tile by tile")
+        if self.homes.spilled:
+            notes.append(f"L2 is too small for these activations, they lie in L3: {', '.join(self.homes.spilled)}")
+        if stalls:
+            notes.append(f"{stalls} cycles are spent waiting for constants from L3")
+        return tuple(notes)
+
+
+def l1_layout(
+    bound: BoundCall, choice: Choice, cores: int
+) -> tuple[list[tuple[int, ...]], dict[str, tuple[int, int]], tuple[int, int] | None, int]:
+    """L1 offsets: operands' buffers, scratch (offset, bytes of one piece), accumulator, and the end."""
+    at = 0
+    buffers: list[tuple[int, ...]] = []
+    for size, double in zip(choice.tile_bytes, choice.double, strict=True):
+        count = 2 if double else 1
+        buffers.append(tuple(at + k * align16(size) for k in range(count)))
+        at += count * align16(size)
+    scratch: dict[str, tuple[int, int]] = {}
+    for s in bound.scratch:
+        scratch[s.name] = at, choice.scratch[s.name]
+        at += choice.scratch[s.name] * (cores if s.per == "core" else 1)
+    accumulator = (at, choice.accumulator) if bound.accumulate is not None else None
+    return buffers, scratch, accumulator, at + align16(choice.accumulator)
+
+
+def stall_cycles(calls: Sequence[CallPlan], transfers: Sequence[Transfer], target: Target) -> int:
+    """Cycles that calls wait for constants from L3, commands issued included: one engine, transfers in the order of their starts."""
+    hop = target.hops["l3_l2"]
+    now, engine = 0.0, 0.0
+    ready: dict[int, float] = {}
+    for i, call in enumerate(calls):
+        for t in (t for t in transfers if t.start == i):
+            now += t.commands * hop.start
+            engine = max(engine, now) + hop.latency + t.bytes / hop.bytes_per_cycle
+            ready[t.wait] = max(ready.get(t.wait, 0.0), engine)
+        now = max(now, ready.get(i, 0.0)) + call.total_cycles
+    return round(now) - sum(c.total_cycles for c in calls)
+
+
+def _total(calls: Sequence[CallPlan], hop: str, what: str) -> int:
+    counts = [o.bytes if what == "bytes" else o.transfers for c in calls for o in c.operands]
+    return sum(c.get(hop, 0) for c in counts)
