@@ -7,7 +7,7 @@ from math import inf, prod
 
 import numpy as np
 
-from fusion_engine.covering.types import Candidate, EmittedCall
+from fusion_engine.covering.types import Candidate
 from fusion_engine.kernels.descriptor import Kernel
 from fusion_engine.kernels.fitting import whole_cycles, why_not
 from fusion_engine.kernels.sizes import Sizes
@@ -15,13 +15,13 @@ from fusion_engine.kernels.sizes import Sizes
 VIEW = 1.0  # a view moves nothing, but one fewer is better
 
 
-def call_cost(cores: int = 8, isa: Sequence[str] = ()) -> Callable[[EmittedCall, Kernel, Sizes], float]:
+def call_cost(cores: int = 8, isa: Sequence[str] = ()) -> Callable[[Kernel, Sizes], float]:
     """The price of one call on `cores` cores with the instruction sets `isa`: cycles, every axis whole, plus result bytes.
 
     Infinite where no implementation takes the call: the cover then leaves the candidate out.
     """
 
-    def price(_: EmittedCall, kernel: Kernel, sizes: Sizes) -> float:
+    def price(kernel: Kernel, sizes: Sizes) -> float:
         if kernel.view is not None:
             return VIEW
         fitting = [i for i in kernel.implementations if why_not(i, sizes, isa) is None]
