@@ -1,7 +1,6 @@
 """Matching: rules against a view, with the quantisation lens, into candidates and reasons."""
 
-from fusion_engine.matching.cost import default_cost
 from fusion_engine.matching.emission import Cost
 from fusion_engine.matching.search import MatchResult, explain_node, match
 
-__all__ = ["Cost", "MatchResult", "default_cost", "explain_node", "match"]
+__all__ = ["Cost", "MatchResult", "explain_node", "match"]

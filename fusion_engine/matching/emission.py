@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from fusion_engine.covering.types import Constant, EmittedCall, Operand, Temporary, ValueRef
 from fusion_engine.graph import Alias, CallAttr
 from fusion_engine.kernels.descriptor import Kernel, OperandType
+from fusion_engine.kernels.fitting import why_not
 from fusion_engine.kernels.sizes import Sizes, solve_sizes
 from fusion_engine.language.types import Emit, EmitEntry, EName, Expression
 from fusion_engine.language.vocabulary import Binding, Unknown, as_attribute, as_operand, evaluate_expression
@@ -20,7 +22,7 @@ from fusion_engine.matching.storage import Made
 from fusion_engine.view.types import View
 
 PLAIN = frozenset((int, float, str))
-Cost = Callable[[EmittedCall, Kernel, Sizes], float]
+Cost = Callable[[Kernel, Sizes], float]
 
 
 class DeclinedError(Exception):
@@ -38,12 +40,12 @@ class Emission:
 
 @dataclass(frozen=True, eq=False)
 class Emitter:
-    """Kernels, and signatures already solved: equal shapes of repeated blocks are fitted once."""
+    """Kernels, and signatures already solved and priced: the equal shapes of repeated blocks are fitted once."""
 
     view: View
     kernels: Mapping[str, Kernel]
     cost: Cost
-    solved: dict[Hashable, Sizes | str] = field(default_factory=dict)
+    solved: dict[Hashable, tuple[Sizes, float] | str] = field(default_factory=dict)
 
     def emit(self, entry: EmitEntry, env: Environment, made: tuple[Made, ...]) -> Emission:
         """All calls of an entry. Raises DeclinedError."""
@@ -71,11 +73,11 @@ class Emitter:
         results = self._results(kernel, call, names, root, shapes, dtypes)
         operands = tuple((n, _cast(kernel, n, o, dtypes)) for n, o in operands)
         dtypes.update((n, dtype_name(o.data.dtype)) for n, o in operands if isinstance(o, Constant))
-        sizes = self._sizes(kernel, shapes, dtypes, attrs)
+        sizes, price = self._sizes(kernel, shapes, dtypes, attrs)
         self._name_temporaries(results, names, sizes, temporaries, env)
         alias = _alias(kernel, operands, sizes.attrs)
         emitted = EmittedCall(kernel.name, operands, results, tuple(sizes.attrs.items()), alias)
-        return emitted, self.cost(emitted, kernel, sizes)
+        return emitted, price
 
     # ---- shapes and element types ----
 
@@ -125,14 +127,22 @@ class Emitter:
 
     def _sizes(
         self, kernel: Kernel, shapes: dict[str, tuple[int, ...]], dtypes: dict[str, str], attrs: dict[str, CallAttr]
-    ) -> Sizes:
+    ) -> tuple[Sizes, float]:
         key = (kernel.name, tuple(shapes.items()), tuple(dtypes.items()), tuple(attrs.items()))
         if key not in self.solved:
-            self.solved[key] = solve_sizes(kernel, shapes, dtypes, attrs)
+            fitted = solve_sizes(kernel, shapes, dtypes, attrs)
+            self.solved[key] = fitted if isinstance(fitted, str) else self._priced(kernel, fitted)
         solved = self.solved[key]
         if isinstance(solved, str):
             raise DeclinedError(solved)
         return solved
+
+    def _priced(self, kernel: Kernel, sizes: Sizes) -> tuple[Sizes, float] | str:
+        price = self.cost(kernel, sizes)
+        if price < inf:
+            return sizes, price
+        reasons = (why_not(i, sizes, i.isa) for i in kernel.implementations)
+        return f"no implementation of {kernel.name} takes it: {next((r for r in reasons if r), 'none for this target')}"
 
     def _name_temporaries(
         self,

@@ -1,7 +1,7 @@
 """Region variants: the maximal private region of elementwise operators around a root, as one call tree.
 
-The pattern of such a variant reads `y = elementwise[op](*xs)`: `xs` becomes the operands of the region, `op` its text over
-x0, x1, ... and numbers (`mul(sigmoid(x0), x0)`; attributes follow the operands in alphabetical order).
+The pattern of such a variant reads `y = elementwise[op](*xs)`: `xs` becomes the operands of the region, `op` its text
+over x0, x1, ... and numbers (`mul(sigmoid(x0), x0)`; attributes follow the operands in alphabetical order).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from fusion_engine.language.types import Named, OpPattern, Pattern
 from fusion_engine.matching.facts import Facts, Known
 from fusion_engine.matching.operators import schema_defaults
 from fusion_engine.matching.solution import Solution
+from fusion_engine.matching.state import Bound
 from fusion_engine.view.types import ViewNode
 
 LARGEST = 32  # operators of one region
@@ -35,9 +36,10 @@ def regions(facts: Facts, p: Pattern, result: str, members: frozenset[str], root
             tree = text.of(root.outputs[0])
             if text.calls > LONGEST or not text.operands:
                 continue
-            bound = {pattern.rest: tuple(text.operands), result: root.outputs[0]}
-            names = {} if pattern.op_capture is None else {pattern.op_capture: Known(tree)}
-            yield Solution({**bound, **names}, nodes, (), (), (), {result: root.outputs[0]})
+            bound: dict[str, Bound] = {pattern.rest: tuple(text.operands), result: root.outputs[0]}
+            if pattern.op_capture is not None:
+                bound[pattern.op_capture] = Known(tree)
+            yield Solution(bound, nodes, (), (), (), {result: root.outputs[0]})
 
 
 def _plain(node: ViewNode, members: frozenset[str]) -> bool:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
+from fusion_engine.covering.cost import call_cost
 from fusion_engine.covering.types import Candidate, Decline
 from fusion_engine.kernels.descriptor import Kernel
 from fusion_engine.language.types import RuleSet
 from fusion_engine.matching.candidates import Refused, Taken, candidates_of
-from fusion_engine.matching.cost import default_cost
 from fusion_engine.matching.emission import Cost, Emitter
 from fusion_engine.matching.facts import Facts
 from fusion_engine.matching.index import Compiled, build_index
@@ -48,7 +48,7 @@ def match(
     view: View,
     rules: RuleSet,
     kernels: Mapping[str, Kernel],
-    cost: Cost = default_cost,
+    cost: Cost | None = None,
     explain: bool = False,
     budget: int = BUDGET,
 ) -> MatchResult:
@@ -56,10 +56,11 @@ def match(
 
     With `explain`, also the deepest failed attempt of every rule and variant at every root, and why emit entries
     declined.
+    `cost` prices a call by its kernel and sizes alone (default: `covering.cost.call_cost()`); infinite declines it.
     `budget` bounds the operators tried per variant and root; what hits it is declined and noted.
     """
     facts = Facts(view)
-    run = _Run(facts, Emitter(view, kernels, cost), explain, budget)
+    run = _Run(facts, Emitter(view, kernels, cost or call_cost()), explain, budget)
     index = build_index(facts, rules)
     states: dict[int, State] = {}
     for node in view.nodes:
@@ -69,7 +70,7 @@ def match(
 
 
 def explain_node(
-    view: View, rules: RuleSet, kernels: Mapping[str, Kernel], node_index: int, cost: Cost = default_cost
+    view: View, rules: RuleSet, kernels: Mapping[str, Kernel], node_index: int, cost: Cost | None = None
 ) -> tuple[Decline, ...]:
     """Why no rule took a node: declines of the rules that mention its operator, the nearest first.
 
@@ -77,7 +78,7 @@ def explain_node(
     """
     facts = Facts(view)
     node = view.nodes[node_index]
-    run = _Run(facts, Emitter(view, kernels, cost), True, BUDGET)
+    run = _Run(facts, Emitter(view, kernels, cost or call_cost()), True, BUDGET)
     index = build_index(facts, rules, only=(node.op,))
     states: dict[int, State] = {}
     for root in _above(view, node_index):
