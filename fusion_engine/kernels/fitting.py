@@ -24,13 +24,19 @@ def why_not(implementation: Implementation, sizes: Sizes, isa: Sequence[str] = (
 
 
 def whole_cycles(kernel: Kernel, implementation: Implementation, sizes: Sizes, cores: int) -> float:
-    """The `cycles` formula with every axis whole: one untiled call on `cores` cores."""
+    """The `cycles` formula with every axis whole, on `cores` cores; an axis with a greatest tile counts its tiles."""
     env: dict[str, Any] = {**sizes.environment, "cores": cores}
     for operand in kernel.operands:
         env.update(_operand_extents(operand, sizes))
     for axis, extent in kernel.axes:
         env.update(axis_extents(axis, extent, implementation, sizes))
-    return float(evaluate(implementation.cycles, env))
+    tiles = 1
+    for axis, rule in (implementation.tile or {}).items():
+        if rule.max is not None and axis in env:
+            most = max(1, int(evaluate(rule.max, env)))
+            tiles *= -(-env[axis] // most)
+            env[axis] = min(env[axis], most)
+    return tiles * float(evaluate(implementation.cycles, env))
 
 
 def axis_extents(axis: str, extent: str, implementation: Implementation, sizes: Sizes) -> dict[str, int]:
