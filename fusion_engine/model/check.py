@@ -16,6 +16,8 @@ def check_model(proto: onnx.ModelProto, where: Span | None) -> None:
 
     Operators that ONNX does not define are allowed here (a rule may take them); so are nodes out of order.
     """
+    if proto.ir_version < 2:
+        _fill_attribute_types(proto.graph)
     _fill_opsets(proto)
     try:
         onnx.checker.check_model(proto)
@@ -28,9 +30,20 @@ def check_model(proto: onnx.ModelProto, where: Span | None) -> None:
 
 
 def _fill_opsets(proto: onnx.ModelProto) -> None:
-    """A model of IR 1 or 2 names no operator set: it is version 1."""
-    if not any(o.domain in ("", "ai.onnx") for o in proto.opset_import) and proto.ir_version < 3:
+    """A model of IR 1 or 2 names no operator set: it is version 1. From here on it is one of IR 3."""
+    if not proto.opset_import and proto.ir_version < 3:
         proto.opset_import.append(onnx.helper.make_opsetid("", 1))
+        proto.ir_version = 3
+
+
+_FIELDS = {"f": "FLOAT", "i": "INT", "s": "STRING", "t": "TENSOR", "g": "GRAPH", "floats": "FLOATS", "ints": "INTS", "strings": "STRINGS"}
+
+
+def _fill_attribute_types(graph: onnx.GraphProto) -> None:
+    """Attributes of IR 1 do not say their type: it is the field that is set."""
+    for attribute in (a for node in graph.node for a in node.attribute):
+        kind = next((_FIELDS[f.name] for f, _ in attribute.ListFields() if f.name in _FIELDS), "UNDEFINED")
+        attribute.type = onnx.AttributeProto.AttributeType.Value(kind)
 
 
 def _located(proto: onnx.ModelProto, where: Span | None) -> list[Diagnostic]:
@@ -97,7 +110,7 @@ def _forgiven(proto: onnx.ModelProto, message: str) -> bool:
     )
     nameless = "Field 'name' of 'graph' is required" in message
     return (
-        bool(np.any([e in message for e in excuses])) or nameless or ("ir_version" in message and proto.ir_version < 3)
+        bool(np.any([e in message for e in excuses])) or nameless
     )
 
 

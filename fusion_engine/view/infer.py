@@ -10,7 +10,7 @@ import onnx
 from onnx import numpy_helper, shape_inference
 
 from fusion_engine.view.draft import UNKNOWN, Draft, Node, Type, element_type, type_of
-from fusion_engine.view.operators import FLIP_SIGN, operator, split_op
+from fusion_engine.view.operators import FLIP_SIGN, VIEW_OPSET, operator, split_op
 
 _SMALL = 64  # elements: above this a constant is no shape, axis or size
 _FLOAT_DATA = frozenset({"Resize", "Range"})  # shapes that follow from float constants
@@ -86,24 +86,45 @@ def _by_schema(draft: Draft, node: Node) -> list[Type]:
     if known is None:
         return unknown
     names = [f"i{i}" if n is not None else "" for i, n in enumerate(node.inputs)]
-    types = {k: _type_proto(draft.type(n)) for k, n in zip(names, node.inputs, strict=True) if n is not None}
-    data = {
-        k: numpy_helper.from_array(d, k)
-        for k, n in zip(names, node.inputs, strict=True)
-        if n is not None and (d := _data(draft, node, n)) is not None
-    }
-    proto = node_proto(node, names, [f"o{i}" if n else "" for i, n in enumerate(node.outputs)])
-    domain = split_op(node.op)[0]
-    imports = [onnx.helper.make_opsetid(domain, node.version)]
+    present = [(k, n) for k, n in zip(names, node.inputs, strict=True) if n is not None]
+    types = {k: _type_proto(draft.type(n)) for k, n in present}
+    data = {k: numpy_helper.from_array(d, k) for k, n in present if (d := _data(draft, node, n)) is not None}
+    outputs = [f"o{i}" if n else "" for i, n in enumerate(node.outputs)]
+    proto = node_proto(node, names, outputs)
+    imports = [onnx.helper.make_opsetid("", VIEW_OPSET), onnx.helper.make_opsetid(split_op(node.op)[0], node.version)]
     try:
-        found = shape_inference.infer_node_outputs(
-            known.schema, proto, types, data, opset_imports=imports, ir_version=10
-        )
-    except Exception as error:  # InferenceError: the shapes do not fit the operator
-        if any(draft.dtype(n) is None for n in node.inputs if n is not None):
+        found = _run(known.schema, proto, types, data, imports)
+    except Exception as error:  # InferenceError: the operands do not fit the operator
+        inside = any(isinstance(v, onnx.GraphProto) for v in node.attrs.values())
+        if inside or any(draft.dtype(n) is None for _, n in present):
             return unknown
+        if "unsupported type" in str(error):
+            return _as_floats(known.schema, proto, types, data, imports, unknown)
         raise draft.fail(node, f"does not fit its operands: {_line(error)}", _operands(draft, node)) from error
-    return [type_of(found[f"o{i}"]) if f"o{i}" in found else UNKNOWN for i in range(len(node.outputs))]
+    return [type_of(found[o]) if o in found else UNKNOWN for o in outputs]
+
+
+def _run(schema: Any, proto: onnx.NodeProto, types: Any, data: Any, imports: Any) -> dict[str, onnx.TypeProto]:
+    imports = list({i.domain: i for i in imports}.values())
+    result: dict[str, onnx.TypeProto] = shape_inference.infer_node_outputs(
+        schema, proto, types, data, opset_imports=imports, ir_version=10
+    )
+    return result
+
+
+def _as_floats(
+    schema: Any, proto: onnx.NodeProto, types: Any, data: Any, imports: Any, unknown: list[Type]
+) -> list[Type]:
+    """Shapes alone, for element types that ONNX does not allow here but integer toolchains write (Conv of uint8)."""
+    floats = {k: onnx.TypeProto() for k in types}
+    for name, kind in types.items():
+        floats[name].CopyFrom(kind)
+        floats[name].tensor_type.elem_type = onnx.TensorProto.FLOAT
+    try:
+        found = _run(schema, proto, floats, data, imports)
+    except Exception:
+        return unknown
+    return [(None, type_of(found[o])[1]) if o in found else UNKNOWN for o in proto.output]
 
 
 def _operands(draft: Draft, node: Node) -> str:

@@ -24,11 +24,17 @@ FunctionKey = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Library:
-    """The model-local functions, and which of them stay calls."""
+    """The model-local functions, and which of them stay calls; how often each prefix was given to an inlined body."""
 
     functions: Mapping[FunctionKey, onnx.FunctionProto]
     closed: frozenset[str]
     where: Span | None = None
+    prefixes: dict[str, int] = field(default_factory=dict)
+
+    def prefix(self, label: str) -> str:
+        """What the names inside an inlined call begin with: two calls of one name differ."""
+        count = self.prefixes[label] = self.prefixes.get(label, 0) + 1
+        return f"{label}/" if count == 1 else f"{label}_{count}/"
 
     def body(self, node: onnx.NodeProto) -> onnx.FunctionProto | None:
         """The function to put in the place of this node, or None."""
@@ -85,7 +91,7 @@ def _node(proto: onnx.NodeProto, frame: Frame) -> Node:
     for key, value in attrs.items():
         if isinstance(value, onnx.GraphProto):
             names = free_names(value)
-            attrs[key] = renamed_graph(value, {n: frame.name(n) or "" for n in names})
+            attrs[key] = renamed_graph(bound_graph(value, frame), {n: frame.name(n) or "" for n in names})
             captures += tuple(c for n in names if (c := frame.name(n)))
     return Node(
         op=join_op(domain, proto.op_type),
@@ -133,7 +139,7 @@ def _inlined(call: onnx.NodeProto, function: onnx.FunctionProto, frame: Frame, l
     inner = Frame(
         opsets={**frame.opsets, **opsets(function.opset_import)},
         rename=rename,
-        prefix=f"{label}/",
+        prefix=lib.prefix(label),
         bound=_bound(call, function, frame),
         scopes=(*frame.scopes, *_scopes(call), Scope(f"{function.domain}.{function.name}", label)),
         depth=frame.depth + 1,
@@ -181,6 +187,23 @@ def free_names(graph: onnx.GraphProto) -> list[str]:
         found.update((n, None) for n in [*node.input, *inner] if n and n not in own)
     found.update((o.name, None) for o in graph.output if o.name not in own)
     return list(found)
+
+
+def bound_graph(graph: onnx.GraphProto, frame: Frame) -> onnx.GraphProto:
+    """A copy in which attributes that refer to the enclosing function's have the call's values."""
+    if not any(a.ref_attr_name or a.HasField("g") for n in graph.node for a in n.attribute):
+        return graph
+    copy = onnx.GraphProto()
+    copy.CopyFrom(graph)
+    for node in copy.node:
+        attributes = _attributes(node, frame)
+        for a in attributes:
+            if a.HasField("g"):
+                a.g.CopyFrom(bound_graph(a.g, frame))
+        kept = [onnx.AttributeProto.FromString(a.SerializeToString()) for a in attributes]
+        del node.attribute[:]
+        node.attribute.extend(kept)
+    return copy
 
 
 def renamed_graph(graph: onnx.GraphProto, names: Mapping[str, str]) -> onnx.GraphProto:

@@ -12,12 +12,13 @@ from onnx import numpy_helper
 
 from fusion_engine.diagnostics import GapFuseError
 from fusion_engine.view.canon import canonical
+from fusion_engine.view.control import Surroundings, settled
 from fusion_engine.view.draft import Draft, Node
 from fusion_engine.view.fold import RANDOM, dequantised, evaluate
 from fusion_engine.view.infer import Memo, attrs_key, infer
 from fusion_engine.view.load import Library, ordered
 from fusion_engine.view.noops import passed_through
-from fusion_engine.view.opening import branch, closed_types, function_body
+from fusion_engine.view.opening import closed_types, function_body
 from fusion_engine.view.operators import FLIP_SIGN, VIEW_OPSET, operator
 from fusion_engine.view.qlinear import expand_quantised
 from fusion_engine.view.sink import sink
@@ -64,8 +65,10 @@ def _guarded(draft: Draft, node: Node, walk: Walk) -> list[Node] | None:
 def _rewritten(draft: Draft, node: Node, walk: Walk) -> list[Node] | None:
     """The nodes that replace this one; None once it is in normal form."""
     node.inputs = [draft.resolve(i) for i in node.inputs]
-    if node.op == "If" and (taken := branch(draft, node, walk.lib, walk.opsets)) is not None:
-        return taken
+    if node.op in ("If", "Loop", "Scan"):
+        around = Surroundings(walk.lib, walk.opsets)
+        if (straight := settled(draft, node, around)) is not None:
+            return straight
     if (known := expand_quantised(draft, node)) is not None:
         return known
     if "::" not in node.op:

@@ -1,17 +1,15 @@
-"""Opening what holds nodes inside: ONNX's own function bodies, branches of If, and the types of closed calls."""
+"""Functions: bodies from the ONNX standard, and the types of calls that stay closed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import onnx
-from onnx import numpy_helper
 
 from fusion_engine.view.draft import Draft, Node, Type, element_type
 from fusion_engine.view.infer import attrs_key, node_proto
-from fusion_engine.view.load import Frame, Library, free_names, opsets, ordered, read_nodes
+from fusion_engine.view.load import Frame, Library, opsets, ordered, read_nodes
 from fusion_engine.view.operators import FLIP_SIGN, VIEW_OPSET, operator, split_op
 from fusion_engine.view.types import ViewValue
 
@@ -26,7 +24,7 @@ def function_body(draft: Draft, node: Node, lib: Library) -> list[Node] | None:
         return None
     call = node_proto(node, [i or "" for i in node.inputs], node.outputs)
     rename: dict[str, str | None] = dict.fromkeys(function.input)
-    rename.update({f: a for f, a in zip(function.input, node.inputs, strict=False)})
+    rename.update(zip(function.input, node.inputs, strict=False))
     rename.update({f: a for f, a in zip(function.output, node.outputs, strict=False) if a})
     prefix = _prefix(draft, node)
     versions = {"": VIEW_OPSET, **opsets(function.opset_import)}
@@ -64,23 +62,6 @@ def _type_bytes(draft: Draft, name: str) -> bytes:
         return onnx.TypeProto().SerializeToString()
     proto: onnx.TypeProto = onnx.helper.make_tensor_type_proto(element_type(dtype), shape)
     return bytes(proto.SerializeToString())
-
-
-def branch(draft: Draft, node: Node, lib: Library, versions: Mapping[str, int]) -> list[Node] | None:
-    """The nodes of the branch that a constant condition takes; None where the condition is not constant."""
-    condition = draft.const(node.inputs[0])
-    if condition is None:
-        return None
-    graph = node.attrs["then_branch" if condition.ravel()[0] else "else_branch"]
-    prefix = draft.fresh(f"{node.origins[0]}/")
-    rename = {n: n for n in free_names(graph)}
-    frame = Frame({**versions, "": node.version}, rename, prefix, scopes=node.scopes)
-    for tensor in graph.initializer:
-        draft.name_const(prefix + tensor.name, numpy_helper.to_array(tensor))
-    results = [frame.name(o.name) or "" for o in graph.output]
-    nodes = ordered(read_nodes(graph.node, frame, lib), results, draft.where)
-    echoes = [node.derive("Identity", [r], [o]) for r, o in zip(results, node.outputs, strict=True) if o]
-    return [*nodes, *echoes]
 
 
 def closed_types(draft: Draft, node: Node, walk: Walk) -> list[Type] | None:

@@ -51,9 +51,12 @@ def operator(op: str, version: int = VIEW_OPSET) -> Operator | None:
     )
 
 
+@lru_cache(maxsize=64)
 def newest(domain: str) -> int:
     """The operator set version of `domain` that the view uses."""
-    return VIEW_OPSET if domain == "" else defs.schema_version_map().get(domain, (1, 1))[1]
+    if domain == "":
+        return VIEW_OPSET
+    return max((s.since_version for s in defs.get_all_schemas() if s.domain == domain), default=1)
 
 
 def split_op(op: str) -> tuple[str, str]:
