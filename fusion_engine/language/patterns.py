@@ -12,7 +12,7 @@ from fusion_engine.language.expressions import CONSTANTS, convert_expression
 from fusion_engine.language.fragments import Fragment, FragmentLine
 from fusion_engine.language.operators import COMMUTATIVE, most_inputs, operators
 from fusion_engine.language.text import RuleText
-from fusion_engine.language.trees import NodeCount, rename_expression
+from fusion_engine.language.trees import Sizes, rename_expression
 from fusion_engine.language.types import (
     Absent,
     Alternatives,
@@ -47,7 +47,7 @@ class Reader:
     prefix: str = ""
     stack: tuple[str, ...] = ()
     serial: count[int] = field(default_factory=count)
-    nodes: NodeCount = field(default_factory=NodeCount)
+    sizes: Sizes = field(default_factory=Sizes)
 
     def name(self, name: str) -> str:
         """The rule's name for a name of this text."""
@@ -105,7 +105,10 @@ def _check_name(reader: Reader, node: ast.Name) -> None:
 
 def read_pattern(reader: Reader, node: ast.expr) -> Pattern:
     """One pattern out of Python syntax. Raises GapFuseError at the place."""
-    reader.nodes.add(reader.text, node)
+    return reader.sizes.check(_read(reader, node), reader.text, node)
+
+
+def _read(reader: Reader, node: ast.expr) -> Pattern:
     span = reader.text.span(node)
     match node:
         case ast.Tuple(elts=[ast.BinOp(op=ast.RShift()) as first, *rest]):
@@ -208,9 +211,9 @@ def _operator(reader: Reader, node: ast.Call) -> Pattern:
             if "::" not in callee:
                 raise reader.text.error(node.func, "a function is named `domain::name`")
             return _node(reader, node, callee=callee)
-        case ast.Subscript(value=ast.Name(id=name), slice=ast.Name(id=captured)):
+        case ast.Subscript(value=ast.Name(id=name) as place, slice=ast.Name(id=captured)):
             if name not in reader.classes:
-                raise reader.text.error(node.func, f"unknown class `{name}`", _known(name, reader.classes))
+                raise reader.text.error(place, f"unknown class `{name}`", _known(name, reader.classes))
             return _node(reader, node, op_class=name, op_capture=reader.name(captured))
     raise reader.text.error(node.func, "what is called is an operator, a fragment, class[op], or a text `domain::name`")
 

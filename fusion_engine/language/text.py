@@ -64,8 +64,12 @@ def scalar_text(mark: Marked, what: str) -> RuleText:
 def parse_one(text: RuleText, what: str) -> ast.expr:
     """The one expression that the text is. Raises GapFuseError at the place Python's parser names."""
     code = text.text.strip()
-    lead = len(text.text) - len(text.text.lstrip())
-    moved = RuleText(text.mark, code, text.row, text.col + lead, text.shift)
+    before = text.text[: len(text.text) - len(text.text.lstrip())]
+    row, lead = text.row + before.count("\n"), len(before) - (before.rfind("\n") + 1)
+    begin = text.col + lead if row == text.row else lead
+    if "\n" in code:  # a text of several lines is still one expression
+        return _parse(RuleText(text.mark, f"({code})", row, begin, text.shift + 1), what, "eval").body  # type: ignore[attr-defined, no-any-return]
+    moved = RuleText(text.mark, code, row, begin, text.shift)
     return _parse(moved, what, "eval").body  # type: ignore[attr-defined, no-any-return]
 
 
@@ -80,7 +84,7 @@ def _parse(text: RuleText, what: str, mode: str) -> ast.AST:
     except SyntaxError as e:
         raise _syntax_error(text, what, e) from e
     except (ValueError, RecursionError, MemoryError) as e:
-        raise GapFuseError(text.mark.error(f"{what} is not readable: {e or 'nested too deeply'}")) from e
+        raise GapFuseError(text.mark.error(f"{what} is nested too deeply or not readable")) from e
 
 
 def _syntax_error(text: RuleText, what: str, e: SyntaxError) -> GapFuseError:

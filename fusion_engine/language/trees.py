@@ -29,16 +29,26 @@ from fusion_engine.language.types import (
 MAX_NODES = 20_000
 
 
-class NodeCount:
-    """Pattern nodes read so far for one variant: fragments within fragments multiply."""
+class Sizes:
+    """How many parts a pattern has when written out.
+
+    Fragments share their operands, so trees can be exponentially larger than the objects they are made of.
+    """
 
     def __init__(self) -> None:
-        self.count = 0
+        self._known: dict[int, tuple[Pattern, int]] = {}
 
-    def add(self, text: RuleText, node: ast.expr) -> None:
-        self.count += 1
-        if self.count > MAX_NODES:
+    def check(self, pattern: Pattern, text: RuleText, node: ast.expr) -> Pattern:
+        """The pattern itself. Raises GapFuseError at `node` where it is too large."""
+        if self._size(pattern) > MAX_NODES:
             raise text.error(node, f"the pattern grows beyond {MAX_NODES} parts: fragments multiply")
+        return pattern
+
+    def _size(self, pattern: Pattern) -> int:
+        if id(pattern) not in self._known:
+            size = 1 + sum(self._size(c) for c in children(pattern))
+            self._known[id(pattern)] = (pattern, size)  # kept alive, so that its id stays its own
+        return self._known[id(pattern)][1]
 
 
 def rename_expression(expr: Expression, rename: Callable[[str], str]) -> Expression:

@@ -1,0 +1,78 @@
+"""The operators of rule expressions: arithmetic, comparisons, elements and parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from fusion_engine.language.values import (
+    NotKnownError,
+    Value,
+    array_of,
+    integer_of,
+    numeric,
+    scalar_of,
+    simple,
+    truth_of,
+)
+
+
+def _equal(a: Value, b: Value) -> Value:
+    if isinstance(a, str) or isinstance(b, str) or a is None or b is None:
+        return a is b if a is None or b is None else a == b
+    x, y = array_of(a), array_of(b)
+    if isinstance(a, tuple) or isinstance(b, tuple):
+        return x.shape == y.shape and bool(np.all(x == y))
+    return simple(x == y)
+
+
+def _not_equal(a: Value, b: Value) -> Value:
+    same = _equal(a, b)
+    return np.logical_not(same) if isinstance(same, np.ndarray) else not same
+
+
+def _index(value: Value, at: Value) -> Value:
+    array = array_of(value)
+    if array.ndim == 0:
+        raise NotKnownError("a single number has no elements")
+    i = integer_of(at)
+    if not -array.shape[0] <= i < array.shape[0]:
+        raise NotKnownError(f"there is no element {i} among {array.shape[0]}")
+    return simple(array[i])
+
+
+def _section(value: Value, start: Value, stop: Value) -> Value:
+    if isinstance(value, str):
+        return value[slice(None if start is None else integer_of(start), None if stop is None else integer_of(stop))]
+    array = array_of(value)
+    part = array[slice(None if start is None else integer_of(start), None if stop is None else integer_of(stop))]
+    return tuple(scalar_of(v) for v in part) if isinstance(value, tuple) else part
+
+
+def _contains(item: Value, many: Value) -> bool:
+    if not isinstance(many, tuple):
+        raise NotKnownError("`in` needs a list")
+    return any(truth_of(_equal(item, m)) for m in many)
+
+
+OPERATORS: Mapping[str, Callable[..., Value]] = {
+    "+": numeric(lambda a, b: a + b),
+    "-": numeric(lambda a, b: a - b),
+    "*": numeric(lambda a, b: a * b),
+    "/": numeric(lambda a, b: np.true_divide(a, b)),
+    "//": numeric(lambda a, b: np.floor_divide(a, b)),
+    "%": numeric(lambda a, b: np.mod(a, b)),
+    "**": numeric(lambda a, b: np.power(a.astype(np.float64), b)),
+    "neg": numeric(lambda a: -a),
+    "==": _equal,
+    "!=": _not_equal,
+    "<": numeric(lambda a, b: a < b),
+    "<=": numeric(lambda a, b: a <= b),
+    ">": numeric(lambda a, b: a > b),
+    ">=": numeric(lambda a, b: a >= b),
+    "in": _contains,
+    "not": lambda v: not truth_of(v),
+    "[]": _index,
+    "[:]": _section,
+}
