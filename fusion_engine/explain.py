@@ -14,6 +14,7 @@ from fusion_engine.planning import Planned, describe
 from fusion_engine.view import ViewNode
 
 SHOWN = 8  # reasons and places listed
+LONG = 72  # characters of a name
 
 
 def explain(
@@ -117,7 +118,9 @@ class _Report:
 
 
 def _name(node: ViewNode) -> str:
-    return " ".join(node.origins) or node.outputs[0]
+    """The node's names in the file, the middle left out where an exporter wrote a novel."""
+    name = " ".join(node.origins) or node.outputs[0]
+    return name if len(name) <= LONG else f"{name[: LONG // 3]}...{name[-LONG * 2 // 3 :]}"
 
 
 def _taken(c: Candidate) -> str:

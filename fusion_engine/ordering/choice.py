@@ -10,7 +10,7 @@ from fusion_engine.graph import Buffer, Call, FusedGraph
 from fusion_engine.kernels.descriptor import Implementation, Kernel
 from fusion_engine.kernels.fitting import whole_cycles, why_not
 from fusion_engine.kernels.sizes import solve_sizes
-from fusion_engine.ordering.demands import Demand, Order, Shape, agree, demands, full_order, meets
+from fusion_engine.ordering.demands import Demand, Order, Shape, agree, demands, meets
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +94,12 @@ def _decide_way(
     picks: dict[str, Pick] = {}
     cost = way.cycles
     for d in way.demands:
-        if d.blocks is not None:
+        if d.wanted is not None:
             picks[d.operand], extra = _fixed_pick(d, shapes[d.operand], versions[d.operand], copies[d.operand])
             cost += extra
-    free = [d for d in way.demands if d.blocks is None]
-    for anchor in dict.fromkeys(d.same_as or d.operand for d in free):
-        members = [d.operand for d in free if (d.same_as or d.operand) == anchor]
+    free = [d for d in way.demands if d.wanted is None]
+    for anchor in dict.fromkeys(d.tied for d in free):
+        members = [d.operand for d in free if d.tied == anchor]
         settled = _settled(anchor, picks, versions, shapes)
         extra, chosen = _agreeing(members, settled, shapes, versions, copies)
         picks.update(chosen)
@@ -108,17 +108,17 @@ def _decide_way(
 
 
 def _fixed_pick(d: Demand, shape: Shape, versions: Sequence[Version], copy: float) -> tuple[Pick, float]:
-    assert d.blocks is not None
+    assert d.wanted is not None
     for v in versions:
-        if v.order is not None and meets(d.blocks, shape, v.order):
+        if v.order is not None and meets(d.wanted, shape, v.order):
             return Pick(v.base), 0.0
-    return Pick(None, full_order(d.blocks)), copy
+    return Pick(None, d.wanted.axes), copy
 
 
 def _settled(
     anchor: str, picks: Mapping[str, Pick], versions: Mapping[str, Sequence[Version]], shapes: Mapping[str, Shape]
 ) -> tuple[Shape, Order] | None:
-    """The order of an anchor whose blocks are demanded: the others must follow it."""
+    """The order of an anchor that an order is demanded of: the others must follow it."""
     if anchor not in picks:
         return None
     pick = picks[anchor]

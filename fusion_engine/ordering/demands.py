@@ -10,16 +10,23 @@ from fusion_engine.kernels.descriptor import Implementation, Kernel, OperandType
 
 Shape = tuple[int, ...]
 Order = tuple[int, ...]
-Blocks = tuple[tuple[int, ...], ...]  # axes, outermost block first; inside a block any order
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """An order of all axes, outermost first; `loose` ones (of a group) may lie anywhere but innermost."""
+
+    axes: Order
+    loose: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What an implementation wants of an operand: blocks of axes in order, or as another operand, or nothing."""
+    """What an implementation wants of an operand: an order, or to run as others do (`tied` names what they share)."""
 
     operand: str  # the call's name of it (x, or x0 of a variadic one)
-    blocks: Blocks | None
-    same_as: str | None = None
+    wanted: Wanted | None
+    tied: str = ""
 
 
 def demands(kernel: Kernel, implementation: Implementation, call: Call, shapes: Mapping[str, Shape]) -> list[Demand]:
@@ -39,26 +46,25 @@ def _instances(o: OperandType, shapes: Mapping[str, Shape]) -> list[str]:
 
 
 def _demand(o: OperandType, name: str, order: tuple[str, ...] | str | None, shape: Shape, axis: object) -> Demand:
-    if order == "any":
-        return Demand(name, None)
     if isinstance(order, str):
-        return Demand(name, None, order.removeprefix("same:"))
+        return Demand(name, None, o.name if order == "any" else order.removeprefix("same:"))
     if order is None:
-        return Demand(name, tuple((a,) for a in range(len(shape))))
-    return Demand(name, order_blocks(o, order, len(shape), axis))
+        return Demand(name, Wanted(tuple(range(len(shape)))))
+    return Demand(name, wanted_order(o, order, len(shape), axis))
 
 
-def order_blocks(o: OperandType, order: Sequence[str], rank: int, axis: object = None) -> Blocks:
-    """The axes of an order such as `n h w c` or `*b m k`, one a block; a group's stand together, ascending."""
+def wanted_order(o: OperandType, order: Sequence[str], rank: int, axis: object = None) -> Wanted:
+    """The axes of an order such as `n h w c` or `*b m k`."""
     axes_of = dim_axes(o, rank, axis)
-    positions: dict[str, int] = {}
-    blocks: list[tuple[int, ...]] = []
+    seen: dict[str, int] = {}
+    axes: list[int] = []
     for token in order:
         choices = axes_of[token]
-        at = positions.get(token, 0)
-        positions[token] = at + 1
-        blocks.extend((a,) for a in choices[min(at, len(choices) - 1)])
-    return tuple(blocks)
+        at = seen.get(token, 0)
+        seen[token] = at + 1
+        axes.extend(choices[min(at, len(choices) - 1)])
+    loose = (a for token, choices in axes_of.items() if token.startswith("*") for c in choices for a in c)
+    return Wanted(tuple(axes), frozenset(loose))
 
 
 def dim_axes(o: OperandType, rank: int, axis: object = None) -> dict[str, list[tuple[int, ...]]]:
@@ -83,15 +89,11 @@ def running_order(shape: Shape, strides: Sequence[int]) -> Order:
     return tuple(sorted((a for a, d in enumerate(shape) if d != 1), key=lambda a: (-abs(strides[a]), a)))
 
 
-def meets(blocks: Blocks, shape: Shape, order: Order) -> bool:
-    """Whether axes running in `order` (without those of extent 1) come block after block."""
-    position = 0
-    for block in blocks:
-        wanted = {a for a in block if shape[a] != 1}
-        if set(order[position : position + len(wanted)]) != wanted:
-            return False
-        position += len(wanted)
-    return position == len(order)
+def meets(wanted: Wanted, shape: Shape, order: Order) -> bool:
+    """Whether axes running in `order` (none of extent 1) are as wanted: firm ones in sequence, the innermost last."""
+    real = [a for a in wanted.axes if shape[a] != 1]
+    firm = [a for a in real if a not in wanted.loose]
+    return [a for a in order if a not in wanted.loose] == firm and (not real or order[-1] == real[-1])
 
 
 def agree(shape_a: Shape, order_a: Order, shape_b: Shape, order_b: Order) -> bool:
@@ -99,12 +101,6 @@ def agree(shape_a: Shape, order_a: Order, shape_b: Shape, order_b: Order) -> boo
     a = [axis - len(shape_a) for axis in order_a]
     b = [axis - len(shape_b) for axis in order_b]
     return [x for x in a if x in b] == [x for x in b if x in a]
-
-
-def full_order(blocks: Blocks, like: Order = ()) -> Order:
-    """One order that meets the blocks; inside a block as in `like`, else ascending."""
-    rank_of = {a: n for n, a in enumerate(like)}
-    return tuple(a for block in blocks for a in sorted(block, key=lambda a: (rank_of.get(a, -1), a)))
 
 
 def canonical(shape: Shape, order: Order) -> Order:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import permutations
 
 from fusion_engine.graph import Buffer, FusedGraph, ViewError, resolve_storage
 from fusion_engine.ordering.choice import Site, order_like
-from fusion_engine.ordering.demands import Order, canonical, full_order, pull, running_order
+from fusion_engine.ordering.demands import Order, canonical, pull, running_order
 
 MAX_ORDERS = 6
 
@@ -40,8 +41,8 @@ class Domains:
         buffers = dict(site.operands)
         for way in site.ways:
             for d in way.demands:
-                if d.blocks is not None:
-                    self._add(buffers[d.operand], full_order(d.blocks))
+                if d.wanted is not None:
+                    self._add(buffers[d.operand], d.wanted.axes)
 
     def _add(self, buffer: Buffer, order: Order) -> bool:
         root = self.graph.buffer[self.root_of[buffer.name]]
@@ -71,12 +72,9 @@ class Domains:
     def _offers(self, site: Site) -> Iterator[tuple[Buffer, Buffer, Order]]:
         buffers = dict(site.operands)
         for way in site.ways:
-            free = [d for d in way.demands if d.blocks is None]
-            for d in free:
-                for e in free:
-                    same = (d.same_as or d.operand) == (e.same_as or e.operand)
-                    if d is e or not same:
-                        continue
+            free = [d for d in way.demands if d.wanted is None]
+            for d, e in permutations(free, 2):
+                if d.tied == e.tied:
                     yield from self._orders_as(buffers[d.operand], buffers[e.operand])
 
     def _orders_as(self, source: Buffer, target: Buffer) -> Iterator[tuple[Buffer, Buffer, Order]]:
