@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from fusion_engine.language.types import (
     Absent,
     Alternatives,
     Anything,
     Capture,
-    ELiteral,
+    Expression,
     Literal,
     Named,
     OpPattern,
@@ -22,6 +24,8 @@ from fusion_engine.language.types import (
     Rearrange,
     With,
 )
+from fusion_engine.language.vocabulary import Unknown, evaluate_expression
+from fusion_engine.matching.environment import free_names
 from fusion_engine.matching.facts import DEQUANTIZE, Facts, Known, Tensor, Virtual
 from fusion_engine.matching.literals import constant_equals
 from fusion_engine.matching.operators import AXES_INPUT, AXES_OF_RESULT, compile_operator
@@ -70,7 +74,7 @@ def compile_pattern(p: Pattern, then: Continue, layout: Layout, label: str = "",
             return _alternatives(tuple(compile_pattern(o, then, layout, label, moved) for o in options))
         case With(pattern=inner, bindings=bindings):
             for name, expression in reversed(bindings):
-                then = _bind_deferred(layout.slot(name), Deferred(expression), then)
+                then = _bind_expression(layout.slot(name), _meaning(expression), then)
             return compile_pattern(inner, then, layout, label, moved)
         case Rearrange(operand=operand):
             return _rearrange(p, compile_pattern(operand, then, layout, label, moved), layout)
@@ -145,9 +149,17 @@ def _named(p: Named, matcher: Matcher, then: Continue, layout: Layout) -> Matche
     return named
 
 
-def _bind_deferred(slot: int, what: Deferred, then: Continue) -> Continue:
+def _meaning(expression: Expression) -> Known | Deferred:
+    """An expression without names is worked out once, when compiling."""
+    if any(True for _ in free_names(expression)):
+        return Deferred(expression)
+    value = evaluate_expression(expression, {})
+    return Deferred(expression) if isinstance(value, (Unknown, np.ndarray)) else Known(value)
+
+
+def _bind_expression(slot: int, what: Known | Deferred, then: Continue) -> Continue:
     """`with name = expression`. `None` is only what a name means that nothing else has bound."""
-    absent = isinstance(what.expression, ELiteral) and what.expression.value is None
+    absent = what == Known(None)
 
     def bind(st: State) -> None:
         bound = st.values[slot]

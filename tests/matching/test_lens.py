@@ -227,7 +227,7 @@ def test_rule_on_the_quantisers_themselves() -> None:
 rule: dequantize
 given: {x: "int8[*S]", s: "const real"}
 match:
-  - {variant: any, pattern: "y = DequantizeLinear(x, s, _)"}
+  - {variant: any, pattern: "y = DequantizeLinear(x, s, _)", where: ["size(s) == 1"]}
 emit:
   - {kernel: dq, args: {x: x}}
 """
