@@ -82,12 +82,11 @@ def test_its_fused_model_is_valid_and_equal(shared: Path, planner: Callable[...,
 
 @pytest.mark.shared
 def test_layout_copies_only_where_needed(shared: Path, planner: Callable[..., Planned]) -> None:
-    """Networks whose input is NHWC behind a Transpose copy nothing; those fed NCHW copy their input once."""
-    counts = {}
-    for name in ("models/mlperf_ic/pretrainedResnet_quant.tf2onnx.onnx", "bench/models/resnet8.onnx"):
+    """A network whose input is NHWC behind a Transpose copies nothing; one fed NCHW at most its input."""
+    most = {"models/mlperf_ic/pretrainedResnet_quant.tf2onnx.onnx": 0, "bench/models/mobilenetv1_025.onnx": 1}
+    for name, limit in most.items():
         planned = planner(read_model(shared / name, batch_of_one(shared / name)))
-        counts[name] = Counter(c.kernel for c in ordered_graph(planned).calls)["copy"]
-    assert list(counts.values()) == [0, 1]
+        assert Counter(c.kernel for c in ordered_graph(planned).calls)["copy"] <= limit
 
 
 @pytest.mark.shared
