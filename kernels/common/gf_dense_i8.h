@@ -2,14 +2,14 @@
 #ifndef GF_DENSE_I8_H
 #define GF_DENSE_I8_H
 #include "gf_macs.h"
+#include "gf_requantise.h"
 
 /* Weights are packed [lane / 16][run][16], zero padded; y rows are `y_row` bytes apart, x rows are dense. */
 typedef struct {
   const int8_t *x, *w;
-  const int32_t *bias, *mul;
-  const uint8_t *shift;
   int8_t *y;
-  int32_t run, y_row, lanes, x_zero, y_zero, lo, hi;
+  int32_t run, y_row, lanes, x_zero;
+  gf_requant by;
 } gf_dense_i8;
 
 /* Rows from `at`, the last of the `valid` ones repeated to fill the registers, by `blocks` blocks of lanes. */
@@ -18,10 +18,9 @@ GF_INLINE void gf_dense_i8_tile(const gf_dense_i8 *d, int32_t at, int32_t valid,
   const int8_t *x[GF_PIXELS];
   for (int p = 0; p < rows; p++) x[p] = d->x + (ptrdiff_t)(at + GF_MIN(p, valid - 1)) * d->run;
   gf_macs_i8(acc, rows, blocks, x, d->x_zero, d->w + (ptrdiff_t)lane * d->run, 0, GF_BLOCK * d->run, GF_BLOCK, d->run);
-  for (int p = 0; p < valid; p++) {
-    gf_store_i8(d->y + (ptrdiff_t)(at + p) * d->y_row + lane, (const int32_t *)(acc + p * blocks * GF_BLOCK_VECTORS), d->bias + lane,
-                d->mul + lane, d->shift + lane, GF_MIN(blocks * GF_BLOCK, d->lanes - lane), d->y_zero, d->lo, d->hi);
-  }
+  gf_requant by = {d->by.bias + lane, d->by.mul + lane, d->by.shift + lane, d->by.zero, d->by.lo, d->by.hi};
+  gf_requantise_rows(d->y + (ptrdiff_t)at * d->y_row + lane, d->y_row, (const int32_t *)acc, blocks * GF_BLOCK, valid,
+                     GF_MIN(blocks * GF_BLOCK, d->lanes - lane), &by);
 }
 
 static inline void gf_dense_i8_one_row(const gf_dense_i8 *d, int32_t at, gf_range lanes) {

@@ -44,7 +44,7 @@ static inline gf_range gf_share(int32_t n) { return gf_share_step(n, 1); }
    Vectors are never passed to or returned from functions: how that is done depends on the target's options. */
 #if defined(__AVX512F__)
 #define GF_LANES 16
-#elif defined(__AVX__)
+#elif defined(__AVX2__)
 #define GF_LANES 8
 #else
 #define GF_LANES 4

@@ -54,10 +54,4 @@ static inline void gf_store_f32(float *y, const float *acc, const float *bias, i
     y[i] = v > hi ? hi : v;
   }
 }
-
-/* y[i] = saturate(requantise(acc[i] + bias[i])) for the n valid lanes. */
-static inline void gf_store_i8(int8_t *y, const int32_t *acc, const int32_t *bias, const int32_t *mul, const uint8_t *shift, int32_t n,
-                               int32_t zero, int32_t lo, int32_t hi) {
-  for (int32_t i = 0; i < n; i++) y[i] = gf_saturate(gf_requantise(acc[i] + bias[i], mul[i], shift[i]), zero, lo, hi);
-}
 #endif

@@ -28,7 +28,8 @@ void gf_conv2d_i8(const void *args) {
     int32_t h = at.p * a->strides[0] - a->x_h_before, w = at.q * a->strides[1] - a->x_w_before;
     for (int32_t k = 0; k < a->g * a->k; k++) {
       int32_t sum = window(a, at.n, h, w, k / a->k, k % a->k);
-      gf_store_i8(a->y + (ptrdiff_t)i * a->y_k + k, &sum, a->bias + k, a->mul + k, a->shift + k, 1, a->y_zero, a->lo, a->hi);
+      int64_t scaled = gf_requantise(sum + a->bias[k], a->mul[k], a->shift[k]);
+      a->y[(ptrdiff_t)i * a->y_k + k] = gf_saturate(scaled, a->y_zero, a->lo, a->hi);
     }
   }
 }

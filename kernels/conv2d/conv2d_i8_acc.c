@@ -1,6 +1,7 @@
 /* Input channels split over calls, partial sums in L1: [n][p][q][k]; one group at a time, weights [r][s][c][k]. */
 #include "gf_conv2d_i8_acc_args.h"
 #include "gf_conv.h"
+#include "gf_requantise.h"
 #include "gf_window.h"
 
 typedef gf_conv2d_i8_acc_args call;
@@ -24,12 +25,13 @@ static void add_window(const call *a, int32_t *sums, int32_t n, int32_t h, int32
 
 void gf_conv2d_i8_acc(const void *args) {
   const call *a = args;
+  gf_requant by = {a->bias, a->mul, a->shift, a->y_zero, a->lo, a->hi};
   gf_range mine = gf_share(a->n * a->p * a->q);
   for (int32_t i = mine.begin; i < mine.end; i++) {
     gf_pixel at = gf_pixel_at(i, a->p, a->q);
     int32_t *sums = a->acc + (ptrdiff_t)i * a->k;
     for (int32_t k = 0; a->first && k < a->k; k++) sums[k] = 0;
     add_window(a, sums, at.n, at.p * a->strides[0] - a->x_h_before, at.q * a->strides[1] - a->x_w_before);
-    if (a->last) gf_store_i8(a->y + (ptrdiff_t)i * a->k, sums, a->bias, a->mul, a->shift, a->k, a->y_zero, a->lo, a->hi);
+    if (a->last) gf_requantise_rows(a->y + (ptrdiff_t)i * a->k, 0, sums, 0, 1, a->k, &by);
   }
 }

@@ -2,6 +2,7 @@
    there a pixel reads a row of zero points instead. */
 #include "gf_conv2d_i8_blocked_args.h"
 #include "gf_conv.h"
+#include "gf_requantise.h"
 
 typedef gf_conv2d_i8_blocked_args call;
 
@@ -31,10 +32,8 @@ GF_INLINE void row(const call *a, const int8_t *zeros, const gf_windows *windows
 GF_INLINE void tile(const call *a, const int8_t *zeros, const gf_windows *windows, int32_t at, int32_t valid, int32_t k, const int blocks) {
   gf_vi32 acc[GF_PIXELS * GF_BLOCKS * GF_BLOCK_VECTORS] = {{0}};
   for (int32_t r = 0; r < a->r; r++) row(a, zeros, windows, r, k, acc, blocks);
-  for (int32_t i = 0; i < valid; i++) {
-    gf_store_i8(a->y + (ptrdiff_t)(at + i) * a->k + k, (const int32_t *)(acc + i * blocks * GF_BLOCK_VECTORS), a->bias + k, a->mul + k, a->shift + k,
-                 GF_MIN(blocks * GF_BLOCK, a->k - k), a->y_zero, a->lo, a->hi);
-  }
+  gf_requant by = {a->bias + k, a->mul + k, a->shift + k, a->y_zero, a->lo, a->hi};
+  gf_requantise_rows(a->y + (ptrdiff_t)at * a->k + k, a->k, (const int32_t *)acc, blocks * GF_BLOCK, valid, GF_MIN(blocks * GF_BLOCK, a->k - k), &by);
 }
 
 void gf_conv2d_i8_blocked(const void *args) {

@@ -2,6 +2,7 @@
    scratch, the zero point where they run over the border, and then has one long run a pixel. */
 #include "gf_conv2d_i8_patch_args.h"
 #include "gf_conv.h"
+#include "gf_requantise.h"
 #include "gf_window.h"
 
 typedef gf_conv2d_i8_patch_args call;
@@ -29,10 +30,8 @@ GF_INLINE void tile(const call *a, const int8_t *const *x, int32_t at, int32_t v
   gf_vi32 acc[GF_PIXELS * GF_BLOCKS * GF_BLOCK_VECTORS] = {{0}};
   int32_t run = a->r * a->s * a->c;
   gf_macs_i8(acc, GF_PIXELS, blocks, x, a->x_zero, a->weight + (ptrdiff_t)k * run, 0, GF_BLOCK * run, GF_BLOCK, run);
-  for (int32_t i = 0; i < valid; i++) {
-    gf_store_i8(a->y + (ptrdiff_t)(at + i) * a->k + k, (const int32_t *)(acc + i * blocks * GF_BLOCK_VECTORS), a->bias + k, a->mul + k, a->shift + k,
-                 GF_MIN(blocks * GF_BLOCK, a->k - k), a->y_zero, a->lo, a->hi);
-  }
+  gf_requant by = {a->bias + k, a->mul + k, a->shift + k, a->y_zero, a->lo, a->hi};
+  gf_requantise_rows(a->y + (ptrdiff_t)at * a->k + k, a->k, (const int32_t *)acc, blocks * GF_BLOCK, valid, GF_MIN(blocks * GF_BLOCK, a->k - k), &by);
 }
 
 void gf_conv2d_i8_patch(const void *args) {

@@ -1,43 +1,40 @@
 /* Channels last, weights [r][s][c]. */
 #include "gf_depthwise_f32_args.h"
 #include "gf_depthwise.h"
-#include "gf_window.h"
 
 typedef gf_depthwise_f32_args call;
-
-/* First channel that tap (r, s) of the window reads. */
-static inline const float *tap(const call *a, const gf_window *window, int32_t r, int32_t s) {
-  int32_t row = window->n * a->x_h + window->h + r * a->dilations[0];
-  return a->x + (ptrdiff_t)(row * a->x_w + window->w + s * a->dilations[1]) * a->c;
-}
 
 /* Sums of `vectors` vectors of channels from c. */
 GF_INLINE void channels(const call *a, const gf_window *window, int32_t c, float *sums, const int vectors) {
   gf_cf32 acc[GF_CHANNEL_VECTORS] = {{0}};
+  const ptrdiff_t row = (ptrdiff_t)a->dilations[0] * a->x_w * a->c, column = (ptrdiff_t)a->dilations[1] * a->c;
   for (int32_t r = window->rows.begin; r < window->rows.end; r++) {
-    for (int32_t s = window->columns.begin; s < window->columns.end; s++) {
-      const float *x = tap(a, window, r, s) + c, *weight = a->weight + (ptrdiff_t)(r * a->s + s) * a->c + c;
+    const float *x = a->x + (window->first + r * row + window->columns.begin * column + c);
+    const float *weight = a->weight + (r * a->s + window->columns.begin) * a->c + c;
+    for (int32_t s = window->columns.begin; s < window->columns.end; s++, x += column, weight += a->c) {
       for (int v = 0; v < vectors; v++) acc[v] += *(const gf_cf32_u *)(x + v * GF_CHANNELS) * *(const gf_cf32_u *)(weight + v * GF_CHANNELS);
     }
   }
   for (int v = 0; v < vectors; v++) *(gf_cf32_u *)(sums + v * GF_CHANNELS) = acc[v];
 }
 
-static float channel(const call *a, const gf_window *window, int32_t c) {
-  float sum = 0;
+/* The sum of one channel, where there are too few for a vector. */
+static void channel(const call *a, const gf_window *window, int32_t c, float *sum) {
+  const ptrdiff_t row = (ptrdiff_t)a->dilations[0] * a->x_w * a->c, column = (ptrdiff_t)a->dilations[1] * a->c;
+  *sum = 0;
   for (int32_t r = window->rows.begin; r < window->rows.end; r++) {
-    for (int32_t s = window->columns.begin; s < window->columns.end; s++) sum += tap(a, window, r, s)[c] * a->weight[(r * a->s + s) * a->c + c];
+    for (int32_t s = window->columns.begin; s < window->columns.end; s++) {
+      *sum += a->x[window->first + r * row + s * column + c] * a->weight[(r * a->s + s) * a->c + c];
+    }
   }
-  return sum;
 }
 
 static void pixel(const call *a, const gf_window *window, float *y) {
-  const int32_t wide = GF_CHANNEL_VECTORS * GF_CHANNELS;
-  float sums[GF_CHANNEL_VECTORS * GF_CHANNELS];
+  float sums[GF_WIDE_CHANNELS];
   int32_t c = 0;
-  for (; c + wide <= a->c; c += wide) {
+  for (; c + GF_WIDE_CHANNELS <= a->c; c += GF_WIDE_CHANNELS) {
     channels(a, window, c, sums, GF_CHANNEL_VECTORS);
-    gf_store_f32(y + c, sums, a->bias + c, wide, a->lo, a->hi);
+    gf_store_f32(y + c, sums, a->bias + c, GF_WIDE_CHANNELS, a->lo, a->hi);
   }
   for (; c < a->c && a->c >= GF_CHANNELS; c += GF_CHANNELS) {
     int32_t from = GF_MIN(c, a->c - GF_CHANNELS);
@@ -45,19 +42,19 @@ static void pixel(const call *a, const gf_window *window, float *y) {
     gf_store_f32(y + from, sums, a->bias + from, GF_CHANNELS, a->lo, a->hi);
   }
   for (; c < a->c; c++) {
-    sums[0] = channel(a, window, c);
+    channel(a, window, c, sums);
     gf_store_f32(y + c, sums, a->bias + c, 1, a->lo, a->hi);
   }
 }
 
 void gf_depthwise_f32(const void *args) {
   const call *a = args;
+  gf_window_space x = {a->x_h, a->x_w, a->c, a->r, a->s, a->x_h_before, a->x_w_before, a->strides, a->dilations};
   gf_range mine = gf_share(a->n * a->p * a->q);
   gf_pixel at = gf_pixel_at(mine.begin, a->p, a->q);
   for (int32_t i = mine.begin; i < mine.end; i++, gf_pixel_next(&at, a->p, a->q)) {
-    gf_window window = {at.n, at.p * a->strides[0] - a->x_h_before, at.q * a->strides[1] - a->x_w_before, {0, 0}, {0, 0}};
-    window.rows = gf_taps(window.h, a->dilations[0], a->r, a->x_h);
-    window.columns = gf_taps(window.w, a->dilations[1], a->s, a->x_w);
+    gf_window window;
+    gf_windows_of(&window, &x, at, 1, a->p, a->q);
     pixel(a, &window, a->y + (ptrdiff_t)i * a->c);
   }
 }

@@ -2,18 +2,18 @@
 #include "gf_batch.h"
 #include "gf_macs.h"
 #include "gf_matmul_i8_args.h"
+#include "gf_requantise.h"
 
 typedef gf_matmul_i8_args call;
 
-/* One product's matrices. */
+enum { COLUMNS = GF_BLOCKS * GF_BLOCK };
+
+/* One product's matrices, and the requantisation of COLUMNS columns, all alike. */
 typedef struct {
   const int8_t *a, *b;
   int8_t *y;
+  const gf_requant *by;
 } product;
-
-static void store(const call *c, int8_t *y, const int32_t *sums, int32_t n) {
-  for (int32_t j = 0; j < n; j++) y[j] = gf_saturate(gf_requantise(sums[j], c->mul, c->shift), c->y_zero, c->lo, c->hi);
-}
 
 /* Rows from m, the last of the `valid` ones repeated to fill the registers, by `blocks` blocks of columns. */
 GF_INLINE void tile(const call *c, const product *t, int32_t m, int32_t valid, int32_t j, const int rows, const int blocks) {
@@ -21,9 +21,7 @@ GF_INLINE void tile(const call *c, const product *t, int32_t m, int32_t valid, i
   const int8_t *a[GF_PIXELS];
   for (int i = 0; i < rows; i++) a[i] = t->a + (ptrdiff_t)(m + GF_MIN(i, valid - 1)) * c->k;
   gf_macs_i8(acc, rows, blocks, a, c->a_zero, t->b + j, c->b_zero, GF_BLOCK, c->j, c->k);
-  for (int32_t i = 0; i < valid; i++) {
-    store(c, t->y + (ptrdiff_t)(m + i) * c->j + j, (const int32_t *)(acc + i * blocks * GF_BLOCK_VECTORS), blocks * GF_BLOCK);
-  }
+  gf_requantise_rows(t->y + (ptrdiff_t)m * c->j + j, c->j, (const int32_t *)acc, blocks * GF_BLOCK, valid, blocks * GF_BLOCK, t->by);
 }
 
 static void narrow(const call *c, const product *t, int32_t m, int32_t valid) {
@@ -31,7 +29,7 @@ static void narrow(const call *c, const product *t, int32_t m, int32_t valid) {
     for (int32_t j = 0; j < c->j; j++) {
       int32_t sum = 0;
       for (int32_t k = 0; k < c->k; k++) sum += (t->a[i * c->k + k] - c->a_zero) * (t->b[k * c->j + j] - c->b_zero);
-      store(c, t->y + (ptrdiff_t)i * c->j + j, &sum, 1);
+      gf_requantise_rows(t->y + (ptrdiff_t)i * c->j + j, 0, &sum, 0, 1, 1, t->by);
     }
   }
 }
@@ -48,10 +46,17 @@ static void rows(const call *c, const product *t, int32_t m, int32_t valid) {
 
 void gf_matmul_i8(const void *args) {
   const call *c = args;
+  int32_t bias[COLUMNS] = {0}, mul[COLUMNS];
+  uint8_t shift[COLUMNS];
+  gf_requant by = {bias, mul, shift, c->y_zero, c->lo, c->hi};
+  for (int i = 0; i < COLUMNS; i++) {
+    mul[i] = c->mul;
+    shift[i] = c->shift;
+  }
   gf_range mine = gf_share(c->z[0] * c->z[1] * c->m);
   for (int32_t at = mine.begin; at < mine.end;) {
     gf_batch_row row = gf_batch_row_at(at, c->z[1], c->m);
-    product t = {c->a + gf_batch_offset(row, c->a_s), c->b + gf_batch_offset(row, c->b_s), c->y + gf_batch_offset(row, c->y_s)};
+    product t = {c->a + gf_batch_offset(row, c->a_s), c->b + gf_batch_offset(row, c->b_s), c->y + gf_batch_offset(row, c->y_s), &by};
     int32_t valid = GF_MIN(GF_PIXELS, GF_MIN(mine.end - at, c->m - row.m));
     rows(c, &t, row.m, valid);
     at += valid;
