@@ -97,12 +97,15 @@ def _all_symbols(proto: onnx.ModelProto) -> set[str]:
 
 def _unbound(dims: dict[str, int], opens: list[_Open], where: Span | None) -> list[Diagnostic]:
     missing = [o for o in opens if not (o.place in dims or (o.symbol and o.symbol in dims))]
-    every = " ".join(dict.fromkeys(f"--dim {_shell(o.key)}={_guess(o)}" for o in missing))
+    every = " ".join(f"--dim {_shell(o.key)}={_guess(o)}" for o in _one_per_key(missing))
     return [Diagnostic(_says(o), where, f"give its extent, for example {every}") for o in _one_per_key(missing)]
 
 
 def _one_per_key(opens: list[_Open]) -> list[_Open]:
-    return list({o.key: o for o in reversed(opens)}.values())[::-1]
+    first: dict[str, _Open] = {}
+    for o in opens:
+        first.setdefault(o.key, o)
+    return list(first.values())
 
 
 def _says(o: _Open) -> str:

@@ -51,7 +51,7 @@ def read_model(source: Source, dims: Mapping[str, int] | None = None) -> Model:
 
     `source` is a path (binary, or text formats by suffix), the bytes of a file, or a ModelProto (copied).
     `dims` gives a value to each symbolic dimension of the inputs, by its symbol (`batch`) or as `INPUT:AXIS`.
-    Raises GapFuseError: no such file, not an ONNX file, external data missing, invalid model, dimension without a value.
+    Raises GapFuseError: no such file, not an ONNX file, external data missing, invalid model, dimension without value.
     """
     path = Path(source) if isinstance(source, str | Path) else None
     where = Span(str(path)) if path is not None else None

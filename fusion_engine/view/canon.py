@@ -1,4 +1,4 @@
-"""One spelling for each meaning: defaults written out, axes non-negative, padding explicit, bounds where they matter."""
+"""One spelling for each meaning: defaults written out, axes non-negative, padding explicit, bounds that bound."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import onnx
 
 from fusion_engine.view.draft import Draft, Node, numpy_dtype
 from fusion_engine.view.operators import operator
@@ -38,29 +39,10 @@ def _fill(node: Node) -> None:
         node.inputs += [None] * (known.arity - len(node.inputs))
 
 
-_AXIS = frozenset(
-    [
-        "ArgMax",
-        "ArgMin",
-        "Compress",
-        "Concat",
-        "DequantizeLinear",
-        "Flatten",
-        "Gather",
-        "GatherElements",
-        "Hardmax",
-        "LayerNormalization",
-        "LogSoftmax",
-        "LpNormalization",
-        "OneHot",
-        "QuantizeLinear",
-        "RMSNormalization",
-        "ScatterElements",
-        "Softmax",
-        "Split",
-        "TopK",
-    ]
-)
+_AXIS_FIRST = {"ArgMax", "ArgMin", "Compress", "Concat", "DequantizeLinear", "Flatten", "Gather", "GatherElements"}
+_AXIS_SECOND = {"Hardmax", "LayerNormalization", "LogSoftmax", "LpNormalization", "OneHot", "QuantizeLinear"}
+_AXIS_THIRD = {"RMSNormalization", "ScatterElements", "Softmax", "Split", "TopK"}
+_AXIS = frozenset(_AXIS_FIRST | _AXIS_SECOND | _AXIS_THIRD)
 
 
 def _axis_attribute(draft: Draft, node: Node) -> None:
@@ -240,8 +222,6 @@ def _quantise(draft: Draft, node: Node) -> None:
 
 
 def _fill_zero(draft: Draft, node: Node) -> None:
-    import onnx
-
     shape = draft.static(node.inputs[1])
     wanted = node.attrs.get("output_dtype") or onnx.TensorProto.UINT8
     dtype = draft.dtype(node.inputs[0])
@@ -261,12 +241,9 @@ def _quantise_linear(draft: Draft, node: Node) -> None:
 
 def _dequantise_linear(draft: Draft, node: Node) -> None:
     _quantise(draft, node)
-    scale = draft.dtype(node.inputs[1])
-    if scale is not None and node.attrs.get("output_dtype"):
-        import onnx
-
-        same = onnx.helper.tensor_dtype_to_np_dtype(node.attrs["output_dtype"]).name == scale
-        node.attrs["output_dtype"] = 0 if same else node.attrs["output_dtype"]
+    scale, wanted = draft.dtype(node.inputs[1]), node.attrs.get("output_dtype")
+    if scale is not None and wanted and onnx.helper.tensor_dtype_to_np_dtype(wanted).name == scale:
+        node.attrs["output_dtype"] = 0
 
 
 _STEPS: dict[str, Callable[[Draft, Node], None]] = {

@@ -122,7 +122,7 @@ def _loop(draft: Draft, node: Node, around: Surroundings) -> list[Node] | None:
         return None
     steps = int(trips.ravel()[0])
     collected: list[list[str]] = [[] for _ in range(len(node.outputs) - len(states))]
-    small = 0 <= steps and steps * len(body.node) <= _MOST_NODES
+    small = steps >= 0 and steps * len(body.node) <= _MOST_NODES
     if not small or not _goes_on(body) or (collected and steps == 0):
         return None
     nodes: list[Node] = []

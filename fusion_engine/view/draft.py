@@ -185,4 +185,5 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
     except TypeError:
         import ml_dtypes
 
-        return np.dtype(getattr(ml_dtypes, name))
+        small: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+        return small

@@ -15,7 +15,15 @@ from fusion_engine.view.infer import node_proto
 from fusion_engine.view.operators import FLIP_SIGN, operator, split_op
 
 RANDOM = frozenset(
-    {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial", "Dropout"}
+    {
+        "Bernoulli",
+        "Dropout",
+        "Multinomial",
+        "RandomNormal",
+        "RandomNormalLike",
+        "RandomUniform",
+        "RandomUniformLike",
+    }
 )
 _LARGEST = 1 << 24  # elements: constants are not blown up past this
 
@@ -38,14 +46,10 @@ def evaluate(draft: Draft, node: Node) -> list[np.ndarray] | None:
 
 
 def _too_large(draft: Draft, node: Node) -> bool:
-    if node.op not in ("ConstantOfShape", "Expand", "Tile", "Resize", "Pad", "Range"):
+    if node.op not in ("ConstantOfShape", "Expand"):
         return False
     extents = draft.const(node.inputs[1] if node.op == "Expand" else node.inputs[0])
-    return (
-        node.op in ("ConstantOfShape", "Expand")
-        and extents is not None
-        and prod(int(e) for e in extents.ravel()) > _LARGEST
-    )
+    return extents is not None and prod(int(e) for e in extents.ravel()) > _LARGEST
 
 
 def _by_reference(node: Node, values: list[np.ndarray | None]) -> list[np.ndarray] | None:
@@ -71,12 +75,10 @@ def _by_reference(node: Node, values: list[np.ndarray | None]) -> list[np.ndarra
 
 def dequantised(x: np.ndarray, scale: np.ndarray, zero: np.ndarray | None, attrs: dict[str, Any]) -> np.ndarray:
     """What DequantizeLinear computes, in the scale's float type: (x - zero) * scale."""
+    wide = np.int32 if x.dtype.kind in "iu" or x.dtype.name.endswith("int4") else np.float32
+    centre = np.zeros((), wide) if zero is None else _along(zero, x, attrs).astype(wide)
     scale = _along(scale, x, attrs)
-    zero = np.zeros((), x.dtype) if zero is None else _along(zero, x, attrs)
-    integers = (
-        x.astype(np.int32) - zero.astype(np.int32) if x.dtype.kind in "iu" or x.dtype.name.endswith("int4") else None
-    )
-    difference = x.astype(np.float32) if integers is None else integers.astype(np.float32)
+    difference = (x.astype(wide) - centre).astype(np.float32)
     result: np.ndarray = (difference * scale.astype(np.float32)).astype(scale.dtype)
     return result
 
@@ -98,9 +100,8 @@ def _quantised(attrs: dict[str, Any], x: np.ndarray, scale: np.ndarray, zero: np
         raise NotImplementedError
     limits = np.iinfo(zero.dtype)
     levels = np.rint(x.astype(np.float32) / _along(scale, x, attrs).astype(np.float32))
-    result: np.ndarray = np.clip(levels + _along(zero, x, attrs).astype(np.float32), limits.min, limits.max).astype(
-        zero.dtype
-    )
+    shifted = levels + _along(zero, x, attrs).astype(np.float32)
+    result: np.ndarray = np.clip(shifted, limits.min, limits.max).astype(zero.dtype)
     return result
 
 
@@ -116,8 +117,8 @@ def _slice(
     x: np.ndarray,
     starts: np.ndarray,
     ends: np.ndarray,
-    axes: np.ndarray | None,
-    steps: np.ndarray | None,
+    axes: np.ndarray | None = None,
+    steps: np.ndarray | None = None,
 ) -> np.ndarray:
     where = [slice(None)] * x.ndim
     axes = np.arange(len(starts)) if axes is None else axes
@@ -140,7 +141,8 @@ def _cast(attrs: dict[str, Any], x: np.ndarray) -> np.ndarray:
 def _div(_: dict[str, Any], a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if a.dtype.kind not in "iu":
         return np.asarray(a / b)
-    return np.trunc(a / b).astype(a.dtype) if np.abs(a).max(initial=0) < 1 << 52 else (a // b)
+    quotient: np.ndarray = (np.abs(a) // np.abs(b) * np.sign(a) * np.sign(b)).astype(a.dtype)
+    return quotient
 
 
 def _constant_of_shape(attrs: dict[str, Any], shape: np.ndarray) -> np.ndarray:
@@ -162,6 +164,16 @@ def _axes(axes: np.ndarray | None) -> tuple[int, ...] | None:
     return None if axes is None else tuple(int(a) for a in axes)
 
 
+def _expand(_: dict[str, Any], x: np.ndarray, shape: np.ndarray) -> np.ndarray:
+    extents = np.broadcast_shapes(x.shape, tuple(int(d) for d in shape))
+    return np.ascontiguousarray(np.broadcast_to(x, extents))
+
+
+def _flatten(attrs: dict[str, Any], x: np.ndarray) -> np.ndarray:
+    axis = attrs["axis"]
+    return x.reshape(prod(x.shape[:axis]), prod(x.shape[axis:]))
+
+
 def _unsqueeze(_: dict[str, Any], x: np.ndarray, axes: np.ndarray) -> np.ndarray:
     return np.expand_dims(x, tuple(int(a) for a in axes.ravel()))
 
@@ -176,16 +188,8 @@ _DIRECT: dict[str, Callable[..., Any]] = {
     "Concat": _concat,
     "ConstantOfShape": _constant_of_shape,
     "Equal": lambda _, a, b: a == b,
-    "Expand": lambda _, x, s: (
-        x * np.ones(tuple(int(d) for d in s), x.dtype)
-        if x.dtype != object and x.dtype != bool
-        else np.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(int(d) for d in s)))
-    ),
-    "Flatten": lambda attrs, x: (
-        x.reshape(prod(x.shape[: attrs["axis"]]), -1)
-        if x.size
-        else x.reshape(prod(x.shape[: attrs["axis"]]), prod(x.shape[attrs["axis"] :]))
-    ),
+    "Expand": _expand,
+    "Flatten": _flatten,
     "Gather": lambda attrs, x, i: np.take(x, i, axis=attrs["axis"]),
     "Identity": lambda _, x: x,
     "QuantizeLinear": _quantised,

@@ -38,15 +38,13 @@ def _inferred(draft: Draft, node: Node, memo: Memo) -> list[Type]:
 
 
 def _merge(inferred: Type, declared: Type) -> Type:
+    """What is inferred, its gaps filled from what the file declares; a declaration that contradicts it is stale."""
     dtype, shape = inferred
-    if dtype is None and shape is None:
-        return declared
-    if shape is None or (declared[1] is not None and len(declared[1]) == len(shape) and None in shape):
-        shape = (
-            declared[1]
-            if shape is None
-            else tuple(d if d is not None else e for d, e in zip(shape, declared[1] or (), strict=True))
-        )
+    known = declared[1]
+    if shape is None:
+        shape = known if dtype in (None, declared[0]) else None
+    elif known is not None and len(known) == len(shape):
+        shape = tuple(d if d is not None else e for d, e in zip(shape, known, strict=True))
     return dtype or declared[0], shape
 
 
@@ -128,9 +126,8 @@ def _as_floats(
 
 
 def _operands(draft: Draft, node: Node) -> str:
-    return "its operands are " + ", ".join(
-        f"`{n}`: {draft.dtype(n)}{list(draft.shape(n) or ())}" for n in node.inputs if n
-    )
+    kinds = [f"`{n}`: {draft.dtype(n)}{list(draft.shape(n) or ())}" for n in node.inputs if n]
+    return "its operands are " + ", ".join(kinds)
 
 
 def _type_proto(kind: Type) -> onnx.TypeProto:

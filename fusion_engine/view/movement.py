@@ -8,24 +8,8 @@ import numpy as np
 
 from fusion_engine.view.draft import Draft, Node
 
-_ALWAYS = frozenset(
-    [
-        "Reshape",
-        "Transpose",
-        "Squeeze",
-        "Unsqueeze",
-        "Flatten",
-        "Slice",
-        "Gather",
-        "GatherElements",
-        "GatherND",
-        "Expand",
-        "Tile",
-        "DepthToSpace",
-        "SpaceToDepth",
-        "Split",
-    ]
-)
+_SHAPES = {"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Expand", "Tile", "DepthToSpace", "SpaceToDepth"}
+_ALWAYS = frozenset(_SHAPES | {"Slice", "Split", "Gather", "GatherElements", "GatherND"})
 
 
 def moves(draft: Draft, node: Node) -> bool:

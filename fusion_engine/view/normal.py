@@ -19,7 +19,7 @@ from fusion_engine.view.infer import Memo, attrs_key, infer
 from fusion_engine.view.load import Library, ordered
 from fusion_engine.view.noops import passed_through
 from fusion_engine.view.opening import closed_types, function_body
-from fusion_engine.view.operators import FLIP_SIGN, VIEW_OPSET, operator
+from fusion_engine.view.operators import FLIP_SIGN, VIEW_OPSET, operator, written_version
 from fusion_engine.view.qlinear import expand_quantised
 from fusion_engine.view.sink import sink
 from fusion_engine.view.types import ViewValue
@@ -76,8 +76,7 @@ def _rewritten(draft: Draft, node: Node, walk: Walk) -> list[Node] | None:
             node.version = VIEW_OPSET  # an operator that was a contribution before it became standard
         if (newer := upgrade(draft, node)) is not None:
             return newer
-        if operator(node.op) is not None:
-            node.version = VIEW_OPSET
+        node.version = written_version(node.op, node.version)
     if node.op in walk.opened and (body := function_body(draft, node, walk.lib)) is not None:
         return body
     if node.op == FLIP_SIGN:

@@ -61,7 +61,8 @@ def _type_bytes(draft: Draft, name: str) -> bytes:
     if dtype is None:
         return onnx.TypeProto().SerializeToString()
     proto: onnx.TypeProto = onnx.helper.make_tensor_type_proto(element_type(dtype), shape)
-    return bytes(proto.SerializeToString())
+    result: bytes = proto.SerializeToString()
+    return result
 
 
 def closed_types(draft: Draft, node: Node, walk: Walk) -> list[Type] | None:

@@ -36,19 +36,30 @@ class Operator:
 
 @lru_cache(maxsize=4096)
 def operator(op: str, version: int = VIEW_OPSET) -> Operator | None:
-    """The interface of `op` (`Name` or `domain::Name`) at operator set `version`, or None if ONNX does not define it."""
+    """The interface of `op` (`Name` or `domain::Name`) at operator set `version`; None if ONNX does not define it."""
     domain, name = split_op(op)
     try:
         schema = defs.get_schema(name, version, domain)
     except Exception:  # SchemaError is not public in every release
         return None
+    if schema.deprecated:
+        return None
     formals = list(schema.inputs)
     variadic = bool(formals) and formals[-1].option == defs.OpSchema.FormalParameterOption.Variadic
     defaults = {k: _default(a) for k, a in sorted(schema.attributes.items())}
-    types = {k: int(a.type.value) for k, a in schema.attributes.items()}
+    types = {k: _type_number(a.type) for k, a in schema.attributes.items()}
     return Operator(
         op, schema.since_version, len(formals), variadic, len(schema.outputs), MappingProxyType(defaults), types, schema
     )
+
+
+def written_version(op: str, version: int) -> int:
+    """The operator set whose interface the view uses for `op` of a file of operator set `version`: VIEW_OPSET, but the
+    file's own where that is newer and changed the operator, or where the operator is gone by now."""
+    own = operator(op, version)
+    if operator(op) is None or (own is not None and own.since > VIEW_OPSET):
+        return version
+    return VIEW_OPSET
 
 
 @lru_cache(maxsize=64)
@@ -67,6 +78,11 @@ def split_op(op: str) -> tuple[str, str]:
 
 def join_op(domain: str, name: str) -> str:
     return name if domain in ("", "ai.onnx") else f"{domain}::{name}"
+
+
+def _type_number(kind: Any) -> int:
+    """The schema's attribute type as AttributeProto numbers it; an enum in every release so far."""
+    return int(getattr(kind, "value", kind))
 
 
 def _default(attribute: Any) -> Any:

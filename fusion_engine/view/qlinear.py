@@ -130,7 +130,8 @@ def _reduce_mean(draft: Draft, node: Node) -> list[Node]:
 
 def _concat(draft: Draft, node: Node) -> list[Node]:
     sy, zy = node.inputs[:2]
-    parts = [_dq(draft, node, *node.inputs[i : i + 3]) for i in range(2, len(node.inputs), 3)]
+    triples = zip(node.inputs[2::3], node.inputs[3::3], node.inputs[4::3], strict=True)
+    parts = [_dq(draft, node, x, scale, zero) for x, scale, zero in triples]
     fy = draft.fresh(f"{node.outputs[0]}_real")
     joined = node.derive("Concat", [name for name, _ in parts], [fy], axis=node.attrs["axis"])
     return [*(dq for _, dq in parts), joined, _q(node, fy, sy, zy)]

@@ -53,7 +53,8 @@ class ViewNode:
     `inputs` holds value names, None for an absent optional input; trailing absents are kept up to the schema's arity.
     `attrs` holds every attribute, the schema's defaults filled in; an attribute without default and absent is None.
     Axes are non-negative where the rank is known. `origins` are the names of the nodes of the file it stands for.
-    An absent output is "". `captures` are outer values that its subgraphs (attributes holding a serialised GraphProto) read.
+    An absent output is "". A subgraph is an attribute holding a serialised GraphProto; `captures` are the outer values
+    that it reads.
     """
 
     index: int
@@ -72,7 +73,8 @@ class View:
     """Nodes in topological order with their values, producers and users.
 
     `nodes[i].index == i`. `producer[v]` is the index of the node that makes `v` (absent for inputs and constants).
-    `users[v]` lists the indices of the nodes that read `v`, once per node, ascending; graph outputs are not in it: see `outputs`.
+    `users[v]` lists the indices of the nodes that read `v`, once per node, ascending; that `v` is a graph output is not
+    in it: see `outputs`.
     `aliases` maps names of the file that were merged away (Identity, no-op Cast, common subexpression) to the value
     that stands for them.
     """

@@ -188,7 +188,7 @@ def _resize_10(draft: Draft, node: Node) -> list[Node]:
 
 
 def _asymmetric(draft: Draft, node: Node, scales: str | None) -> Node:
-    """Resize as operator set 10 meant it: asymmetric coordinates; nearest is floor when growing, ceil when shrinking."""
+    """Resize as operator set 10 meant it: asymmetric coordinates; nearest rounds down to grow, up to shrink."""
     mode = node.attrs.get("mode", "nearest")
     factors = draft.const(scales)
     nearest = "floor"
@@ -240,6 +240,10 @@ def _cast_like(draft: Draft, node: Node) -> list[Node] | None:
     return [node.derive("Cast", [node.inputs[0]], node.outputs, to=element_type(dtype), **rest)]
 
 
+def _scatter(_: Draft, node: Node) -> list[Node]:
+    return [node.derive("ScatterElements", node.inputs, node.outputs, axis=node.attrs.get("axis", 0))]
+
+
 def _shape_of(draft: Draft, node: Node) -> list[Node] | None:
     """The shape of a value with a static shape is a constant."""
     shape = draft.shape(node.inputs[0])
@@ -262,6 +266,7 @@ def _size_of(draft: Draft, node: Node) -> list[Node] | None:
 
 _NEVER = 1 << 30  # a rewriting that every version takes
 _REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare")
+_BROADCASTING = ("Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Less", "Greater", "PRelu")
 _STEPS: dict[str, tuple[tuple[int, Step], ...]] = {
     **{f"Reduce{r}": ((18, _axes_input),) for r in _REDUCTIONS},
     **dict.fromkeys(
@@ -281,6 +286,7 @@ _STEPS: dict[str, tuple[tuple[int, Step], ...]] = {
     "ReduceSum": ((13, _axes_input),),
     "Reshape": ((5, _reshape_1),),
     "Resize": ((11, _resize_10),),
+    "Scatter": ((_NEVER, _scatter),),
     "Shape": ((_NEVER, _shape_of),),
     "Size": ((_NEVER, _size_of),),
     "Slice": ((10, _slice),),

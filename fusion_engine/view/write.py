@@ -9,41 +9,50 @@ from onnx import TensorProto, helper, numpy_helper
 
 from fusion_engine.view.draft import Node, element_type
 from fusion_engine.view.infer import node_proto
-from fusion_engine.view.operators import FLIP_SIGN, VIEW_OPSET, newest, split_op
+from fusion_engine.view.operators import FLIP_SIGN, VIEW_OPSET, newest, operator, split_op, written_version
 from fusion_engine.view.types import View, ViewNode, ViewValue
 
 IR_VERSION = 10
 _FLIP_DOMAIN, _FLIP_NAME = split_op(FLIP_SIGN)
 
 
-def view_to_model(view: View, functions: Sequence[onnx.FunctionProto] = (), opset: int = VIEW_OPSET) -> onnx.ModelProto:
-    """The view as a ModelProto of operator set `opset` and IR 10, constants as initializers.
+def view_to_model(
+    view: View, functions: Sequence[onnx.FunctionProto] = (), opset: int | None = None
+) -> onnx.ModelProto:
+    """The view as a ModelProto of IR 10, constants as initializers.
 
-    `functions` are the model's own, needed where the view keeps calls (`closed`). `gap_fuse::FlipSign` is written as a
-    call of a function that the model carries. Values keep their names, nodes the name of the first node they stand for.
+    `opset` is VIEW_OPSET, or the file's own where an operator of it is newer, unless given. `functions` are the model's
+    own, needed where the view keeps calls (`closed`). `gap_fuse::FlipSign` is written as a call of a function that the
+    model carries. Values keep their names, nodes the name of the first node they stand for. Bodies of Loop, Scan and If
+    that the view kept are written as the file has them: a file of an older operator set then makes an invalid model.
     """
-    nodes = _uniquely_named([node_to_proto(n, view, opset) for n in view.nodes])
+    opset = written_opset(view) if opset is None else opset
+    called = {split_op(n.op) for n in view.nodes}
+    kept = list(functions) if any((f.domain, f.name) in called for f in functions) else []
+    inner = [v for v in view.values.values() if v.name in view.producer and v.name not in view.outputs and v.dtype]
     graph = helper.make_graph(
-        nodes,
+        _uniquely_named([node_to_proto(n, view, opset) for n in view.nodes]),
         view.name or "view",
         [value_info(view.values[i]) for i in view.inputs],
         [value_info(view.values[o]) for o in view.outputs],
-        initializer=[
-            numpy_helper.from_array(c, v.name) for v in view.values.values() if (c := _constant(view, v)) is not None
-        ],
-        value_info=[
-            value_info(v)
-            for v in view.values.values()
-            if v.name in view.producer and v.name not in view.outputs and v.dtype
-        ],
+        initializer=_initializers(view),
+        value_info=[value_info(v) for v in inner],
     )
-    kept = [f for f in functions if any(split_op(n.op) == (f.domain, f.name) for n in view.nodes)]
-    return helper.make_model(
-        graph,
-        opset_imports=_imports(view, kept, opset),
-        ir_version=IR_VERSION,
-        functions=_with_flip(view, functions if kept else [], opset),
+    imports = _imports(view, kept, opset)
+    local = _with_flip(view, kept, opset)
+    return helper.make_model(graph, opset_imports=imports, ir_version=IR_VERSION, functions=local)
+
+
+def written_opset(view: View) -> int:
+    """The operator set that the view's operators belong to."""
+    return max(
+        (written_version(n.op, view.opset) for n in view.nodes if operator(n.op, view.opset)), default=VIEW_OPSET
     )
+
+
+def _initializers(view: View) -> list[onnx.TensorProto]:
+    outside = (v for v in view.values.values() if v.name not in view.producer and v.name not in view.inputs)
+    return [numpy_helper.from_array(v.const, v.name) for v in outside if v.const is not None]
 
 
 def _uniquely_named(nodes: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
@@ -89,10 +98,6 @@ def flip_function(opset: int = VIEW_OPSET) -> onnx.FunctionProto:
         cast,
     ]
     return helper.make_function(_FLIP_DOMAIN, _FLIP_NAME, ["x"], ["y"], nodes, [helper.make_opsetid("", opset)], ["to"])
-
-
-def _constant(view: View, value: ViewValue) -> object:
-    return value.const if value.name not in view.producer and value.name not in view.inputs else None
 
 
 def _with_flip(view: View, functions: Sequence[onnx.FunctionProto], opset: int) -> list[onnx.FunctionProto]:
