@@ -16,7 +16,7 @@ Count = Any  # an int, or a numpy array of them
 
 @dataclass(frozen=True, slots=True)
 class DimRange:
-    """`count` elements from `start`; `before` and `after` of the map's range lie outside the tensor."""
+    """`count` elements from `start`; the map reaches `before` elements in front of the tensor and `after` beyond its end."""
 
     start: Count
     count: Count
@@ -25,16 +25,15 @@ class DimRange:
 
 
 def clip_range(low: Count, high: Count, extent: int) -> DimRange:
-    """The inclusive range [low, high] of coordinates, clipped to [0, extent). before + count + after = high - low + 1."""
+    """The inclusive range [low, high] of coordinates, clipped to [0, extent).
+
+    `before` and `after` say how far the range reaches beyond the tensor, also where none of it lies inside.
+    """
     if isinstance(low, int) and isinstance(high, int):
         start, end = min(max(low, 0), extent), min(max(high + 1, 0), extent)
-        return DimRange(
-            start, end - start, start - low if low < 0 else 0, high + 1 - max(end, low) if high >= extent else 0
-        )
+        return DimRange(start, end - start, max(-low, 0), max(high + 1 - extent, 0))
     start, end = np.clip(low, 0, extent), np.clip(high + 1, 0, extent)
-    before = np.where(low < 0, np.minimum(high + 1, 0) - low, 0)
-    after = np.where(high >= extent, high + 1 - np.maximum(extent, low), 0)
-    return DimRange(start, end - start, before, after)
+    return DimRange(start, end - start, np.maximum(-low, 0), np.maximum(high + 1 - extent, 0))
 
 
 def dim_range(index: Expr | None, extent: int, first: Mapping[str, Count], last: Mapping[str, Count]) -> DimRange:

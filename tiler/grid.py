@@ -77,7 +77,8 @@ def breakpoints(axis: BoundAxis) -> Ints:
     rounded = np.minimum(-(-least // axis.step) * axis.step, n)
     limit = n if axis.limit is None else min(axis.limit, n)
     kept = np.unique(np.minimum(rounded, limit))
-    return kept.astype(np.int64)
+    _, least_of_count = np.unique(-(-n // kept), return_index=True)
+    return np.sort(kept[least_of_count]).astype(np.int64)
 
 
 def make_grid(call: BoundCall, limit: int = GRID_LIMIT) -> Grid:
