@@ -53,9 +53,10 @@ class Emitter:
         temporaries: dict[str, Temporary] = {}
         calls, cost = [], 0.0
         for call in entry.calls:
-            emitted, price = self._call(call, env, names, made[0], temporaries)
-            calls.append(emitted)
-            cost += price
+            emitted = self._call(call, env, names, made[0], temporaries)
+            if emitted is not None:
+                calls.append(emitted[0])
+                cost += emitted[1]
         missing = [m.name for m in made if not any(m.produced in dict(c.results).values() for c in calls)]
         if missing:
             raise DeclinedError(f"no call makes {missing[0]}")
@@ -63,7 +64,8 @@ class Emitter:
 
     def _call(
         self, call: Emit, env: Environment, names: Mapping[str, str], root: Made, temporaries: dict[str, Temporary]
-    ) -> tuple[EmittedCall, float]:
+    ) -> tuple[EmittedCall, float] | None:
+        """One call and its price; None where it only re-sees a constant, which is done at once."""
         kernel = self.kernels.get(call.kernel)
         if kernel is None:
             raise DeclinedError(f"there is no kernel {call.kernel}")
@@ -74,6 +76,8 @@ class Emitter:
         operands = tuple((n, _cast(kernel, n, o, dtypes)) for n, o in operands)
         dtypes.update((n, dtype_name(o.data.dtype)) for n, o in operands if isinstance(o, Constant))
         sizes, price = self._sizes(kernel, shapes, dtypes, attrs)
+        if _seen_at_once(kernel, operands, results, names, sizes, env):
+            return None
         self._name_temporaries(results, names, sizes, temporaries, env)
         alias = _alias(kernel, operands, sizes.attrs)
         emitted = EmittedCall(kernel.name, operands, results, tuple(sizes.attrs.items()), alias)
@@ -261,6 +265,33 @@ def _value(expression: Expression, env: Environment) -> Any:
 def dtype_name(dtype: np.dtype[Any]) -> str:
     """numpy's name of an element type (which numpy works out anew each time)."""
     return str(dtype.name)
+
+
+def _seen_at_once(
+    kernel: Kernel,
+    operands: tuple[tuple[str, Operand], ...],
+    results: tuple[tuple[str, str], ...],
+    names: Mapping[str, str],
+    sizes: Sizes,
+    env: Environment,
+) -> bool:
+    """Whether the call is a view of a constant into a temporary, which then is a constant itself."""
+    x = dict(operands).get("x")
+    output, value = results[0]
+    if not isinstance(x, Constant) or value in names.values() or kernel.view in (None, "concat"):
+        return False
+    attrs: Mapping[str, Any] = sizes.attrs
+    match kernel.view:
+        case "transpose":
+            data = x.data.transpose(attrs["perm"])
+        case "slice":
+            data = x.data[
+                tuple(slice(*part) for part in zip(attrs["starts"], attrs["ends"], attrs["steps"], strict=True))
+            ]
+        case _:
+            data = x.data.reshape(sizes.shapes[output])
+    env[value.rpartition("/")[2]] = data
+    return True
 
 
 def _alias(kernel: Kernel, operands: tuple[tuple[str, Operand], ...], attrs: Mapping[str, Any]) -> Alias | None:

@@ -10,7 +10,7 @@ from einops import rearrange
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fusion_engine.covering.types import ValueRef
+from fusion_engine.covering.types import Constant, ValueRef
 from fusion_engine.graph import Alias
 from fusion_engine.language.types import EName, RuleSet
 from fusion_engine.matching import match
@@ -359,3 +359,26 @@ def test_independent_of_node_and_rule_order(drawn: tuple[list[tuple[str, tuple[i
 def test_order_of_candidates_is_that_of_the_nodes() -> None:
     v = view_of("t (float[3] x) => (float[3] y) { a = Sigmoid(x)\n b = Tanh(a)\n y = Exp(b) }")
     assert fired(run(v, rules_of(LIBRARY[-1]), KERNELS)) == ["single.any/0"] * 3
+
+
+def test_view_of_a_constant_is_made_at_once() -> None:
+    rule = """
+rule: twice
+given: {x: "const real[M, N]", z: "real[*S]"}
+match:
+  - {variant: any, pattern: "y = MatMul(z, x)"}
+emit:
+  - calls:
+      - {kernel: transpose, args: {x: x}, attrs: {perm: "[1, 0]"}, results: {y: t}}
+      - {kernel: product, args: {a: z, b: t}}
+"""
+    k = kernels_of(KERNELS["transpose"], kernel("product", {"a": "T[M, K]", "b": "const T[N, K]"}, "T[M, N]"))
+    v = view_of(
+        "t (float[2,3] z, float[3,4] x) => (float[2,4] y) { y = MatMul(z, x) }", x=np.eye(3, 4, dtype=np.float32)
+    )
+    (c,) = run(v, rules_of(rule), k).candidates
+    assert [call.kernel for call in c.calls] == ["product"]
+    assert c.temporaries == ()
+    weight = dict(c.calls[0].operands)["b"]
+    assert isinstance(weight, Constant)
+    np.testing.assert_array_equal(weight.data, np.eye(4, 3))
