@@ -55,20 +55,30 @@ def plan(
     """
     cost = call_cost(cores, isa)
     closed, opened = named_functions(model, rules), frozenset[str]()
+    lacking: list[Lacking] = []
     while True:
         seen = view(model, closed, opened)
         matches = match(seen, rules, kernels, cost)
         try:
             chosen = cover(seen, matches.candidates, calls=kernel_calls(kernels))
         except UncoveredError as e:
-            lacking = {seen.nodes[n].op for n in e.nodes}
-            to_open = frozenset(op for op in lacking - opened if op in closed or _has_body(op))
+            lacking.append(Lacking(seen, e.nodes))
+            operators = {seen.nodes[n].op for n in e.nodes}
+            to_open = frozenset(op for op in operators - opened if op in closed or _has_body(op))
             if not to_open:
-                raise _uncovered(model, seen, rules, kernels, cost, e.nodes) from e
+                raise _uncovered(model, lacking, rules, kernels, cost) from e
             opened |= to_open - closed
             closed -= to_open
             continue
         return Planned(model, rules, kernels, seen, matches, chosen, closed, opened, cores, tuple(isa))
+
+
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """An attempt at covering and the nodes it had nothing for."""
+
+    view: View
+    nodes: tuple[int, ...]
 
 
 def named_functions(model: Model, rules: RuleSet) -> frozenset[str]:
@@ -89,14 +99,31 @@ def _has_body(op: str) -> bool:
 
 
 def _uncovered(
-    model: Model, seen: View, rules: RuleSet, kernels: Mapping[str, Kernel], cost: Cost, nodes: Sequence[int]
+    model: Model, lacking: Sequence[Lacking], rules: RuleSet, kernels: Mapping[str, Kernel], cost: Cost
 ) -> GapFuseError:
     where = Span(str(model.path)) if model.path is not None else None
-    problems = [_no_kernel(seen, seen.nodes[n], rules, kernels, cost, where) for n in nodes[:SHOWN]]
-    if len(nodes) > SHOWN:
-        rest = sorted({seen.nodes[n].op for n in nodes[SHOWN:]})
-        problems.append(Diagnostic(f"and {len(nodes) - SHOWN} more nodes, of {', '.join(rest)}", where))
+    guilty = _as_written(lacking)
+    problems = [_no_kernel(seen, node, rules, kernels, cost, where) for seen, node in guilty[:SHOWN]]
+    if len(guilty) > SHOWN:
+        rest = sorted({node.op for _, node in guilty[SHOWN:]})
+        problems.append(Diagnostic(f"and {len(guilty) - SHOWN} more nodes, of {', '.join(rest)}", where))
     return GapFuseError(problems)
+
+
+def _as_written(lacking: Sequence[Lacking]) -> list[tuple[View, ViewNode]]:
+    """The nodes that stayed uncovered to the end, each as the first attempt saw it: before its operator was opened."""
+    last = lacking[-1]
+    found: dict[int, tuple[View, ViewNode]] = {}
+    for n in last.nodes:
+        node = last.view.nodes[n]
+        first = next(
+            (attempt.view, attempt.view.nodes[m])
+            for attempt in lacking
+            for m in attempt.nodes
+            if (attempt is last and m == n) or set(attempt.view.nodes[m].origins) & set(node.origins)
+        )
+        found.setdefault(id(first[1]), first)
+    return list(found.values())
 
 
 def _no_kernel(
