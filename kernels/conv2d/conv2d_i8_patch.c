@@ -7,23 +7,31 @@
 
 typedef gf_conv2d_i8_patch_args call;
 
-/* Copies the part of one window that lies inside x; the rest of the patch is as before. */
-static void gather(const call *a, int8_t *patch, int32_t n, int32_t h, int32_t w, gf_range rows, gf_range columns) {
+/* Copies the part of one window that lies inside x, `channels` of it; the rest of the patch is as before. */
+GF_INLINE void gather(const call *a, int8_t *patch, ptrdiff_t first, gf_range rows, gf_range columns, const int32_t channels) {
+  const ptrdiff_t h_step = (ptrdiff_t)a->dilations[0] * a->x_s[2], w_step = (ptrdiff_t)a->dilations[1] * a->x_s[3], c_step = a->x_s[1];
   for (int32_t r = rows.begin; r < rows.end; r++) {
-    for (int32_t s = columns.begin; s < columns.end; s++) {
-      const int8_t *x = a->x + (ptrdiff_t)n * a->x_s[0] + (ptrdiff_t)(h + r * a->dilations[0]) * a->x_s[2] +
-                       (ptrdiff_t)(w + s * a->dilations[1]) * a->x_s[3];
-      int8_t *tap = patch + (r * a->s + s) * a->c;
-      for (int32_t c = 0; c < a->c; c++) tap[c] = x[(ptrdiff_t)c * a->x_s[1]];
+    int8_t *tap = patch + (r * a->s + columns.begin) * channels;
+    const int8_t *from = a->x + (first + r * h_step + columns.begin * w_step);
+    for (int32_t s = columns.begin; s < columns.end; s++, tap += channels, from += w_step) {
+      for (int32_t c = 0; c < channels; c++) tap[c] = from[c * c_step];
     }
   }
 }
 
+/* The usual channel counts have loops of their own, unrolled: general ones cost more than they copy. */
 static void fill(const call *a, int8_t *patch, int32_t n, int32_t h, int32_t w) {
   gf_range rows = gf_taps(h, a->dilations[0], a->r, a->x_h), columns = gf_taps(w, a->dilations[1], a->s, a->x_w);
   int whole = rows.end - rows.begin == a->r && columns.end - columns.begin == a->s;
-  for (int32_t i = 0; !whole && i < a->r * a->s * a->c; i++) patch[i] = a->x_zero;
-  gather(a, patch, n, h, w, rows, columns);
+  int32_t taps = a->r * a->s * a->c;
+  for (int32_t i = 0; !whole && i < taps; i++) patch[i] = a->x_zero;
+  if (rows.begin == rows.end || columns.begin == columns.end) return;
+  ptrdiff_t first = (ptrdiff_t)n * a->x_s[0] + (ptrdiff_t)h * a->x_s[2] + (ptrdiff_t)w * a->x_s[3];
+  switch (a->c) {
+    case 1: gather(a, patch, first, rows, columns, 1); break;
+    case 3: gather(a, patch, first, rows, columns, 3); break;
+    default: gather(a, patch, first, rows, columns, a->c);
+  }
 }
 
 GF_INLINE void tile(const call *a, const int8_t *const *x, int32_t at, int32_t valid, int32_t k, const int blocks) {

@@ -16,12 +16,13 @@ from fusion_engine.kernels import load_kernels
 from fusion_engine.kernels.descriptor import Kernel
 
 ROOM = Path(__file__).resolve().parents[2] / "kernels"
+BATCHES = [((), ()), ((3,), (3,)), ((2, 3), (2, 3)), ((3,), ()), ((2, 1), (3,)), ((1, 2), (2, 1))]
 Draw = Callable[..., object]
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One call. `terms` is the reduction length, from which requantisation factors follow."""
+    """Operands and attributes of one call."""
 
     operands: dict[str, np.ndarray]
     attrs: dict[str, CallAttr]
@@ -97,13 +98,18 @@ def pointwise(draw: Draw, name: str) -> Case:
     x = numbers(rng, name, (draw(st.integers(1, 2)), c, draw(st.integers(1, 9)), draw(st.integers(1, 9))))
     extra, attrs = epilogue(rng, name, k, c)
     weight = numbers(rng, name, (k, c, 1, 1))
-    return Case({"x": x, "weight": weight, **extra}, attrs | {"strides": (draw(st.integers(1, 3)), draw(st.integers(1, 3)))})
+    strides = (draw(st.integers(1, 3)), draw(st.integers(1, 3)))
+    return Case({"x": x, "weight": weight, **extra}, attrs | {"strides": strides})
 
 
 @st.composite
 def linear(draw: Draw, name: str) -> Case:
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    m, k, j = draw(st.integers(1, 20)), draw(st.integers(1, 60)), draw(st.one_of(st.integers(1, 40), st.integers(60, 150)))
+    m, k, j = (
+        draw(st.integers(1, 20)),
+        draw(st.integers(1, 60)),
+        draw(st.one_of(st.integers(1, 40), st.integers(60, 150))),
+    )
     extra, attrs = epilogue(rng, name, j, k)
     return Case({"x": numbers(rng, name, (m, k)), "weight": numbers(rng, name, (j, k)), **extra}, attrs)
 
@@ -112,8 +118,8 @@ def linear(draw: Draw, name: str) -> Case:
 def matmul(draw: Draw, name: str) -> Case:
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     m, k, j = draw(st.integers(1, 20)), draw(st.integers(1, 40)), draw(st.integers(1, 50))
-    batches = draw(st.sampled_from([((), ()), ((3,), (3,)), ((2, 3), (2, 3)), ((3,), ()), ((2, 1), (3,)), ((1, 2), (2, 1))]))
-    a, b = numbers(rng, name, (*batches[0], m, k)), numbers(rng, name, (*batches[1], k, j))
+    left, right = draw(st.sampled_from(BATCHES))
+    a, b = numbers(rng, name, (*left, m, k)), numbers(rng, name, (*right, k, j))
     extra, attrs = epilogue(rng, name, 1, k)
     if is_float(name):
         return Case({"a": a, "b": b}, attrs)
@@ -121,7 +127,31 @@ def matmul(draw: Draw, name: str) -> Case:
     return Case({"a": a, "b": b}, attrs | zeros | {"mul": int(extra["mul"][0]), "shift": int(extra["shift"][0])})
 
 
-FAMILIES = {"conv2d": conv2d, "depthwise": depthwise, "pointwise": pointwise, "linear": linear, "matmul": matmul}
+@st.composite
+def conv_transpose(draw: Draw, name: str) -> Case:
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    r, s = draw(st.integers(1, 4)), draw(st.integers(1, 4))
+    strides = (draw(st.integers(1, 3)), draw(st.integers(1, 3)))
+    dilations = (draw(st.integers(1, 2)), draw(st.integers(1, 2)))
+    output_padding = tuple(draw(st.integers(0, m - 1)) for m in strides)
+    h, w = draw(st.integers(1, 6)), draw(st.integers(1, 6))
+    room = [(n - 1) * m + d * (t - 1) for n, m, d, t in zip((h, w), strides, dilations, (r, s), strict=True)]
+    pads = tuple(draw(st.integers(0, min(2, room[i % 2] // 2))) for i in range(4))
+    c, k = draw(st.integers(1, 6)), draw(st.integers(1, 20))
+    x, weight = numbers(rng, name, (draw(st.integers(1, 2)), c, h, w)), numbers(rng, name, (c, k, r, s))
+    extra, attrs = epilogue(rng, name, k, c * r * s)
+    window = {"strides": strides, "dilations": dilations, "pads": pads, "output_padding": output_padding}
+    return Case({"x": x, "weight": weight, **extra}, attrs | window)
+
+
+FAMILIES = {
+    "conv2d": conv2d,
+    "conv_transpose": conv_transpose,
+    "depthwise": depthwise,
+    "linear": linear,
+    "matmul": matmul,
+    "pointwise": pointwise,
+}
 
 
 def cases(name: str) -> st.SearchStrategy[Case]:

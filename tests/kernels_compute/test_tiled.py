@@ -1,4 +1,4 @@
-"""Every implementation of the dense kernels, compiled, at random legal tilings and team sizes, against the numpy reference."""
+"""Every implementation of the dense kernels, compiled, at random tilings and team sizes, against its reference."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from fusion_engine.expr import evaluate
 from fusion_engine.kernels import reference as load_reference
 from tests.harness import bind_kernel, run_tiled, tilings
 from tests.kernels_compute.cases import FAMILIES, Case, cases, is_float, kernel
@@ -31,13 +32,25 @@ def magnitude(name: str, case: Case) -> np.ndarray:
 def test_c_equals_reference_at_any_tiling(name: str, implementation: str, data: st.DataObject) -> None:
     case = data.draw(cases(name))
     chosen = next(i for i in kernel(name).implementations if i.name == implementation)
-    bound = bind_kernel(kernel(name), chosen, case.operands, case.attrs)
+    orders = {"x": data.draw(st.permutations(range(4)))} if chosen.orders.get("x") == "any" else None
+    bound = bind_kernel(kernel(name), chosen, case.operands, case.attrs, orders=orders)
     assume(not isinstance(bound, str))
     tiles, cores = data.draw(tilings(bound[1])), data.draw(st.integers(1, 8))
-    result = run_tiled(kernel(name), chosen, case.operands, case.attrs, tiles, cores)["y"]
+    result = run_tiled(kernel(name), chosen, case.operands, case.attrs, tiles, cores, orders=orders)["y"]
     reference = expected(name, case)
     assert result.shape == reference.shape
     if is_float(name):
         assert close_sums(result, reference, magnitude(name, case))
     else:
         np.testing.assert_array_equal(result, reference)
+
+
+@pytest.mark.parametrize("t", ["f32", "i8"])
+def test_dense_layers_have_a_fast_implementation_that_is_the_cheapest(t: str) -> None:
+    """Where layouts allow it, the model's costs prefer the vector code that measures fastest."""
+    env = {"n": 1, "g": 1, "k": 32, "p": 16, "q": 16, "c": 32, "r": 3, "s": 3, "cores": 8}
+    cost = {i.name: evaluate(i.cycles, env) for i in kernel(f"conv2d_{t}").implementations}
+    assert min(cost, key=cost.__getitem__) == "blocked"
+    first = env | {"c": 1, "r": 10, "s": 4, "k": 64}
+    cost = {i.name: evaluate(i.cycles, first) for i in kernel(f"conv2d_{t}").implementations}
+    assert min(cost, key=cost.__getitem__) == "patch"
