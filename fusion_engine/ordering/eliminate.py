@@ -25,7 +25,8 @@ class Factor:
 
 def eliminate(sizes: Mapping[int, int], factors: Sequence[Factor], max_table: int = 20_000) -> dict[int, int]:
     """The option of each variable in `sizes` (its number of options); ties go to the earlier option."""
-    work = _Elimination(sizes, factors)
+    settled = {v: 0 for v, size in sizes.items() if size == 1}
+    work = _Elimination({v: s for v, s in sizes.items() if s > 1}, [_without(f, settled) for f in factors])
     while work.heap:
         width, variable = heapq.heappop(work.heap)
         if variable not in work.left or width != work.width(variable):
@@ -35,7 +36,7 @@ def eliminate(sizes: Mapping[int, int], factors: Sequence[Factor], max_table: in
             heapq.heappush(work.heap, (work.width(variable), variable))
         else:
             work.sum_out(variable)
-    return work.answer()
+    return settled | work.answer()
 
 
 class _Elimination:
@@ -112,6 +113,15 @@ class _Elimination:
         for variable, others, best in reversed(self.steps):
             answer[variable] = best[tuple(answer[o] for o in others)]
         return answer
+
+
+def _without(factor: Factor, settled: Mapping[int, int]) -> Factor:
+    """The factor without variables of a single option, which is number 0."""
+    kept = [i for i, v in enumerate(factor.variables) if v not in settled]
+    if len(kept) == len(factor.variables):
+        return factor
+    table = {tuple(k[i] for i in kept): c for k, c in factor.table.items()}
+    return Factor(tuple(factor.variables[i] for i in kept), table)
 
 
 def _fixed(factor: Factor, variable: int, option: int) -> Factor:
