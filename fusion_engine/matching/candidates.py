@@ -11,6 +11,7 @@ from fusion_engine.matching.emission import DeclinedError, Emission, Emitter
 from fusion_engine.matching.environment import Environment, bind_result
 from fusion_engine.matching.facts import DEQUANTIZE, Facts
 from fusion_engine.matching.index import Compiled
+from fusion_engine.matching.repeats import likeness, names_between, renamed
 from fusion_engine.matching.solution import Refusal, Solution, base_environment, broken_condition, leak
 from fusion_engine.matching.storage import Made, inner_misfit, result_choices, store_captures
 from fusion_engine.view.types import View
@@ -43,14 +44,40 @@ class Taken:
             self.refused.append(refused)
 
 
-def candidates_of(facts: Facts, emitter: Emitter, compiled: Compiled, s: Solution, taken: Taken) -> None:
-    """Add what the emit entries make of one match to `taken`, and why the others do not."""
+def candidates_of(
+    facts: Facts, emitter: Emitter, compiled: Compiled, s: Solution, taken: Taken, explain: bool = False
+) -> None:
+    """Add what the emit entries make of one match to `taken`, and with `explain` why the others do not."""
     if len(s.results) != len(compiled.variant.results) or s.nodes in taken.settled:
         return
     leaking = leak(facts, compiled, s)
     if leaking is not None:
         taken.refuse(None, leaking.reason, leaking.nodes)
         return
+    like = None if explain else likeness(facts, compiled, s)
+    if like is None:
+        _emit_entries(facts, emitter, compiled, s, taken)
+        return
+    if like not in emitter.repeats:
+        fresh = Taken()
+        _emit_entries(facts, emitter, compiled, s, fresh)
+        emitter.repeats[like] = (s, fresh)
+    _repeat(facts, compiled, s, *emitter.repeats[like], taken)
+
+
+def _repeat(facts: Facts, compiled: Compiled, s: Solution, old: Solution, found: Taken, taken: Taken) -> None:
+    """What an earlier match that is alike gave, under this one's names."""
+    names = names_between(old, s)
+    for c in found.candidates:
+        key = (c.emit, s.nodes, tuple(names[v] for v in c.produces))
+        if key not in taken.keys:
+            taken.keys.add(key)
+            taken.candidates.append(renamed(c, names, s.nodes, _evidence(facts, compiled, s)))
+    if found.settled:
+        taken.settled.add(s.nodes)
+
+
+def _emit_entries(facts: Facts, emitter: Emitter, compiled: Compiled, s: Solution, taken: Taken) -> None:
     env = base_environment(facts, compiled, s)
     if isinstance(env, Refusal):
         taken.refuse(None, env.reason, env.nodes)

@@ -46,6 +46,7 @@ class Emitter:
     kernels: Mapping[str, Kernel]
     cost: Cost
     solved: dict[Hashable, tuple[Sizes, float] | str] = field(default_factory=dict)
+    repeats: dict[Hashable, tuple[Any, Any]] = field(default_factory=dict)  # a match, and what it gave
 
     def emit(self, entry: EmitEntry, env: Environment, made: tuple[Made, ...]) -> Emission:
         """All calls of an entry. Raises DeclinedError."""

@@ -11,6 +11,7 @@ import numpy as np
 from fusion_engine.graph import Quantisation
 from fusion_engine.view.types import Dim, View, ViewNode
 
+SMALL = 64  # bytes of a constant that is compared by content
 DEQUANTIZE, QUANTIZE = "DequantizeLinear", "QuantizeLinear"
 
 
@@ -58,6 +59,7 @@ class Facts:
     """A view with what was worked out about it so far (kept, so that each question costs once)."""
 
     view: View
+    _kinds: dict[str, Hashable | None] = field(default_factory=dict)
     _keys: dict[str, Hashable] = field(default_factory=dict)
     _reals: dict[str, np.ndarray | None] = field(default_factory=dict)
     _lenses: dict[int, Quantisation | None] = field(default_factory=dict)
@@ -82,6 +84,25 @@ class Facts:
     def maker(self, value: str) -> ViewNode | None:
         index = self.view.producer.get(value)
         return None if index is None else self.view.nodes[index]
+
+    def kind(self, name: str) -> Hashable | None:
+        """What expressions can see of a value, its name aside; None for quantised values and large constants."""
+        if name not in self._kinds:
+            self._kinds[name] = self._read_kind(name)
+        return self._kinds[name]
+
+    def _read_kind(self, name: str) -> Hashable | None:
+        value = self.view.values[name]
+        if value.quantisation is not None or value.dtype is None or value.shape is None:
+            return None
+        if value.const is not None:
+            small = value.const.nbytes <= SMALL
+            return (value.dtype, value.shape, value.const.tobytes()) if small else None
+        maker = self.maker(name)
+        users = self.view.users.get(name, ())
+        if (maker is not None and maker.op == DEQUANTIZE) or any(self.view.nodes[u].op == QUANTIZE for u in users):
+            return None
+        return (value.dtype, value.shape)
 
     # ---- the lens ----
 

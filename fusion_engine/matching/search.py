@@ -156,7 +156,7 @@ def _search_region(run: _Run, compiled: Compiled, node: ViewNode) -> None:
     taken = Taken()
     variant = compiled.variant
     for solution in regions(run.facts, variant.pattern, variant.results[0], compiled.region, node):
-        candidates_of(run.facts, run.emitter, compiled, solution, taken)
+        candidates_of(run.facts, run.emitter, compiled, solution, taken, run.explain)
     run.candidates.extend(taken.candidates)
     if run.explain:
         _explain(run, compiled, node, taken, Miss())
@@ -164,7 +164,7 @@ def _search_region(run: _Run, compiled: Compiled, node: ViewNode) -> None:
 
 def _collector(run: _Run, compiled: Compiled, taken: Taken) -> Callable[[State], None]:
     def found(st: State) -> None:
-        candidates_of(run.facts, run.emitter, compiled, solution_of(compiled, st), taken)
+        candidates_of(run.facts, run.emitter, compiled, solution_of(compiled, st), taken, run.explain)
 
     return found
 
