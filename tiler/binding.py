@@ -398,7 +398,11 @@ class _Binder:
 
     def _single(self) -> dict[str, int]:
         """Axes of one step: their only value."""
-        return {a: 0 for a, text in self.kernel.axes if not text.startswith("*") and int(evaluate(parse_expr(text), self.env)) == 1}
+        return {
+            a: 0
+            for a, text in self.kernel.axes
+            if not text.startswith("*") and int(evaluate(parse_expr(text), self.env)) == 1
+        }
 
     def _extents(self) -> dict[str, int]:
         result: dict[str, int] = {}

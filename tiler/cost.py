@@ -109,7 +109,7 @@ def accumulator_bytes(grid: Grid) -> Any:
 def _span(grid: Grid, index: Any) -> Any:
     from fusion_engine.expr import bounds
 
-    zero: dict[str, Any] = {a: 0 for a in grid.extents}
+    zero: dict[str, Any] = dict.fromkeys(grid.extents, 0)
     last = {a: grid.tile(a) - 1 for a in grid.extents}
     low, high = bounds(index, zero, last)
     return high - low + 1

@@ -180,7 +180,9 @@ def _stacked(rows: list[tuple[Ints, Ints]], trailing: list[int], grid: Grid) -> 
 def _joint_classes(grid: Grid, index: Expr | None, extent: int, axes: tuple[str, ...]) -> DimClasses:
     """Several axes in one map: every combination of their tile sizes by itself."""
     candidates = [grid.tiles[grid.axes.index(a)] for a in axes]
-    rows = [_distinct(_joint_counts(grid, index, extent, dict(zip(axes, t, strict=True)))) for t in product(*candidates)]
+    rows = [
+        _distinct(_joint_counts(grid, index, extent, dict(zip(axes, t, strict=True)))) for t in product(*candidates)
+    ]
     width = max(len(c) for c, _ in rows)
     shape = [len(grid.tiles[i]) if a in axes else 1 for i, a in enumerate(grid.axes)]
     count, times = np.zeros((len(rows), width), np.int64), np.zeros((len(rows), width), np.int64)

@@ -75,7 +75,9 @@ class CallOptions:
             if best is not None and least >= best[1].total_cycles:
                 lost.append(f"{b.implementation}: {least} cycles of computing alone")
                 continue
-            outcome = self.space(b).search(l1, levels[b.implementation], stage, None if best is None else best[1].total_cycles)
+            outcome = self.space(b).search(
+                l1, levels[b.implementation], stage, None if best is None else best[1].total_cycles
+            )
             compared, thinned = compared + outcome.compared, thinned or outcome.thinned
             if isinstance(outcome.best, Infeasible):
                 misses.append((b, outcome.best))
@@ -166,7 +168,8 @@ def _bound(
 def _untaken(call: Call, declined: Mapping[str, str]) -> Diagnostic:
     nodes = ", ".join(call.provenance.nodes)
     return Diagnostic(
-        f"no implementation of kernel `{call.kernel}` takes the call {call.name}" + (f" (nodes {nodes})" if nodes else ""),
+        f"no implementation of kernel `{call.kernel}` takes the call {call.name}"
+        + (f" (nodes {nodes})" if nodes else ""),
         notes=tuple(f"{name}: {reason}" for name, reason in declined.items()),
     )
 

@@ -75,9 +75,13 @@ class _Assembly:
             l3_homes=self.deep.homes,
             transfers=transfers,
             peaks={"l1": max((c.l1_bytes for c in calls), default=0), "l2": self.homes.peak, "l3": self.deep.end},
-            bytes={h: _total(calls, h, "bytes") + (sum(t.bytes for t in running) if h == "l3_l2" else 0) for h in self.target.hops},
+            bytes={
+                h: _total(calls, h, "bytes") + (sum(t.bytes for t in running) if h == "l3_l2" else 0)
+                for h in self.target.hops
+            },
             transfer_count={
-                h: _total(calls, h, "transfers") + (sum(t.commands for t in running) if h == "l3_l2" else 0) for h in self.target.hops
+                h: _total(calls, h, "transfers") + (sum(t.commands for t in running) if h == "l3_l2" else 0)
+                for h in self.target.hops
             },
             compute_cycles=sum(c.compute_cycles for c in calls),
             total_cycles=sum(c.total_cycles for c in calls) + stalls,
@@ -190,9 +194,14 @@ class _Assembly:
 
     def _notes(self, stalls: int) -> tuple[str, ...]:
         notes = []
-        fetched, streamed = len(self.homes.fetched), sum(self._packed(p).l2 is None for p in self.homes.constants.values())
+        fetched, streamed = (
+            len(self.homes.fetched),
+            sum(self._packed(p).l2 is None for p in self.homes.constants.values()),
+        )
         if fetched:
-            notes.append(f"{fetched} of {len(self.constants)} constants are fetched from L3 in every run: L2 does not hold all")
+            notes.append(
+                f"{fetched} of {len(self.constants)} constants are fetched from L3 in every run: L2 does not hold all"
+            )
         if streamed:
             notes.append(f"{streamed} of {len(self.constants)} constants are streamed from L3 tile by tile")
         if self.homes.spilled:

@@ -127,7 +127,9 @@ class Space:
     def _infeasible(self, l1: int, staged: Ints) -> Infeasible:
         at = int(np.argmin(self.base))
         within = staged[self.base <= l1]
-        return Infeasible(int(self.base[at]), int(within.min()) if len(within) else int(staged.min()), self._loops(at, self.grid.axes))
+        return Infeasible(
+            int(self.base[at]), int(within.min()) if len(within) else int(staged.min()), self._loops(at, self.grid.axes)
+        )
 
     def _orders(self) -> list[tuple[str, ...]]:
         """Loop orders, reductions innermost; of two neighbours that every operand treats alike only one sequence."""
@@ -141,7 +143,9 @@ class Space:
             for last in permutations(inner):
                 order = first + last
                 pairs = zip(order, order[1:], strict=False)
-                same_side = all(kind[a] != kind[b] or place[a] < place[b] or (a in over) != (b in over) for a, b in pairs)
+                same_side = all(
+                    kind[a] != kind[b] or place[a] < place[b] or (a in over) != (b in over) for a, b in pairs
+                )
                 if same_side:
                     found.append(order)
         return found
@@ -220,8 +224,12 @@ class _Search:
         self.waited = [flat(c.waited)[entries] for c in self.cost]
         self.moved = [flat(c.moved)[entries] for c in self.cost]
         self.copies = [flat(c.copies)[entries] for c in self.cost]
-        self.bytes = [flat(t.bytes)[entries] * (2 if level == "l3" else 1) for t, level in zip(space.traffic, levels, strict=True)]
-        self.commands = [flat(self._commands(t, level))[entries] for t, level in zip(space.traffic, levels, strict=True)]
+        self.bytes = [
+            flat(t.bytes)[entries] * (2 if level == "l3" else 1) for t, level in zip(space.traffic, levels, strict=True)
+        ]
+        self.commands = [
+            flat(self._commands(t, level))[entries] for t, level in zip(space.traffic, levels, strict=True)
+        ]
         self.compute = flat(space.compute)[entries]
         self.tile = [t[entries] for t in space.tile]
         self.base = space.base[entries]
@@ -267,7 +275,9 @@ class _Search:
         masks = [sum(b for j, b in enumerate(bits) if s >> j & 1) for s in range(1 << len(bits))]
         return sorted(masks, key=lambda m: (-m.bit_count(), m))
 
-    def _cycles(self, fixed: Floats, moved: list[Floats], first: list[Floats], mask: int, at: Any = slice(None)) -> Floats:
+    def _cycles(
+        self, fixed: Floats, moved: list[Floats], first: list[Floats], mask: int, at: Any = slice(None)
+    ) -> Floats:
         hidden: Any = 0.0
         waited: Any = fixed[at]
         for i, total in enumerate(moved):
@@ -279,7 +289,16 @@ class _Search:
         return np.asarray(np.ceil(waited + np.maximum(self.compute[at], hidden)))
 
     def _try_mask(
-        self, number: int, mask: int, fixed: Floats, moved: list[Floats], first: list[Floats], keep: Ints, bytes_: Any, commands: Any, repeats: list[Any]
+        self,
+        number: int,
+        mask: int,
+        fixed: Floats,
+        moved: list[Floats],
+        first: list[Floats],
+        keep: Ints,
+        bytes_: Any,
+        commands: Any,
+        repeats: list[Any],
     ) -> None:
         l1 = self.base[keep]
         for i in range(len(moved)):

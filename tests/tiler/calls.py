@@ -21,7 +21,9 @@ def tight_target(max_bytes: int = 64, max_stride: int = 40) -> Target:
     return replace(TARGET, hops={**TARGET.hops, "l2_l1": hop})
 
 
-def operand(access: str, extent: tuple[int, ...], order: tuple[int, ...], role: str = "in", itemsize: int = 1, pad: int = 0) -> BoundOperand:
+def operand(
+    access: str, extent: tuple[int, ...], order: tuple[int, ...], role: str = "in", itemsize: int = 1, pad: int = 0
+) -> BoundOperand:
     """An operand from its access over logical dims, stored in `order`, its innermost rows `pad` elements longer than read."""
     name, index = parse_access(access)
     strides = [0] * len(extent)
@@ -45,8 +47,12 @@ def operand(access: str, extent: tuple[int, ...], order: tuple[int, ...], role: 
     )
 
 
-def bound_call(axes: list[BoundAxis], operands: list[BoundOperand], cycles: str, accumulate: BoundAccumulator | None = None) -> BoundCall:
-    return BoundCall("call", "kernel", "portable", tuple(axes), {}, tuple(operands), (), {}, parse_expr(cycles), (), accumulate)
+def bound_call(
+    axes: list[BoundAxis], operands: list[BoundOperand], cycles: str, accumulate: BoundAccumulator | None = None
+) -> BoundCall:
+    return BoundCall(
+        "call", "kernel", "portable", tuple(axes), {}, tuple(operands), (), {}, parse_expr(cycles), (), accumulate
+    )
 
 
 @st.composite
@@ -81,7 +87,9 @@ def resizes(draw: st.DrawFn) -> BoundCall:
     p, h, c = draw(st.integers(1, 12)), draw(st.integers(1, 9)), draw(st.integers(1, 5))
     x = operand(f"x[c, clamp((p*{h} + {draw(st.integers(0, 3))}) // {p}, 0, {h - 1})]", (c, h), (1, 0))
     y = operand("y[c, p]", (c, p), (1, 0), "out")
-    return bound_call([BoundAxis("p", p, limit=draw(st.sampled_from([None, 3]))), BoundAxis("c", c)], [x, y], "20 + p*c*4")
+    return bound_call(
+        [BoundAxis("p", p, limit=draw(st.sampled_from([None, 3]))), BoundAxis("c", c)], [x, y], "20 + p*c*4"
+    )
 
 
 @st.composite

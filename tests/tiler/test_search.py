@@ -74,7 +74,9 @@ def _everything(call: BoundCall, l1: int):  # type: ignore[no-untyped-def]
             continue
         seen.add(tuple(loops))
         for double in product([False, True], repeat=len(call.operands)):
-            if any(d and len(list(walk.copies(call, o, loops))) == 1 for d, o in zip(double, call.operands, strict=True)):
+            if any(
+                d and len(list(walk.copies(call, o, loops))) == 1 for d, o in zip(double, call.operands, strict=True)
+            ):
                 continue
             if walk.l1_bytes(call, loops, double) <= l1:
                 yield loops, double

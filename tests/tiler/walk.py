@@ -94,7 +94,9 @@ def align(value: int) -> int:
 
 def l1_bytes(call: BoundCall, loops: Loops, double: Sequence[bool]) -> int:
     """L1 bytes of the buffers and the partial sums."""
-    buffers = sum(align(tile_bytes(call, o, loops)) * (2 if d else 1) for o, d in zip(call.operands, double, strict=True))
+    buffers = sum(
+        align(tile_bytes(call, o, loops)) * (2 if d else 1) for o, d in zip(call.operands, double, strict=True)
+    )
     return buffers + align(_accumulator(call, dict(loops)))
 
 

@@ -1,0 +1,60 @@
+"""Placements: nothing that lives together overlaps, and the peak is the bound where one exists."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tiler.placement import _SEQUENCES, Block, _first_fit, _peak, live_bytes, place
+
+CALLS = 9
+
+
+@st.composite
+def blocks(draw: st.DrawFn) -> list[Block]:
+    result = []
+    for i in range(draw(st.integers(1, 10))):
+        first = draw(st.integers(0, CALLS - 1))
+        result.append(Block(f"b{i}", draw(st.integers(1, 200)), first, draw(st.integers(first, CALLS - 1))))
+    return result
+
+
+@given(blocks())
+def test_blocks_that_live_together_do_not_overlap(found: list[Block]) -> None:
+    placement = place(found, CALLS)
+    for (a, at), (b, bt) in combinations(zip(found, placement.offsets, strict=True), 2):
+        apart = at + a.size <= bt or bt + b.size <= at
+        assert apart or a.last < b.first or b.last < a.first
+    assert all(o >= 0 and o % 16 == 0 for o in placement.offsets)
+    assert placement.peak == max(o + b.size for o, b in zip(placement.offsets, found, strict=True)) >= placement.bound
+
+
+@given(blocks())
+def test_the_bound_is_the_most_live_at_once(found: list[Block]) -> None:
+    each = [sum(b.size for b in found if b.first <= i <= b.last) for i in range(CALLS)]
+    assert live_bytes(found, CALLS) == each
+    assert place(found, CALLS).bound == max(each)
+
+
+@given(blocks())
+def test_placing_is_deterministic(found: list[Block]) -> None:
+    assert place(found, CALLS) == place(list(found), CALLS)
+
+
+def test_the_solver_reaches_the_bound_where_first_fit_does_not() -> None:
+    lives = [
+        (4, 3, 3), (3, 0, 3), (1, 2, 6), (2, 5, 8), (3, 2, 4), (3, 5, 8),
+        (3, 5, 8), (5, 6, 8), (5, 1, 1), (4, 4, 5), (5, 3, 4), (4, 0, 2),
+    ]  # fmt: skip
+    found = [Block(f"b{i}", 16 * s, f, e) for i, (s, f, e) in enumerate(lives)]
+    placement = place(found, CALLS)
+    assert placement.peak == placement.bound == 256
+    for key in _SEQUENCES:
+        sequence = sorted(range(len(found)), key=lambda i: (key(found[i]), found[i].name, i))
+        assert _peak(found, _first_fit(found, sequence)) > placement.peak
+
+
+def test_nothing_to_place() -> None:
+    assert place([], 3).peak == 0

@@ -1,0 +1,255 @@
+"""Schedules of small networks: budgets hold, nothing overlaps, figures add up, too small a memory names the size that does."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import combinations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fusion_engine.diagnostics import GapFuseError
+from fusion_engine.graph import FusedGraph
+from tests.tiler import walk
+from tests.tiler.calls import TARGET
+from tests.tiler.networks import KERNELS, Builder, networks
+from tiler import schedule
+from tiler.moves import HopLimits, count_box
+from tiler.schedule import CallPlan, OperandPlan, Schedule
+from tiler.schedule_json import schedule_from_json, schedule_to_json
+
+SIZES = st.sampled_from([400, 1000, 3000, 9000, 38000])
+DEEP = st.sampled_from([600, 2000, 6000, 20000, 400000])
+
+
+def planned(graph: FusedGraph, l1: int, l2: int) -> Schedule | None:
+    """The schedule, or None where a memory is too small."""
+    try:
+        return schedule(graph, KERNELS, TARGET, l1, l2)
+    except GapFuseError as e:
+        assert "too small" in str(e)
+        return None
+
+
+def l2_spans(s: Schedule) -> list[tuple[str, int, int, int, int]]:
+    """(name, offset, bytes, first call, last call) of everything in L2, stages too."""
+    spans = [(r.root, r.offset, r.bytes, r.first, r.last) for r in s.residencies]
+    for i, c in enumerate(s.calls):
+        spans += [(o.operand.name, o.stage, o.tile_bytes, i, i) for o in c.operands if o.stage is not None]
+    return spans
+
+
+@given(networks(), SIZES, DEEP)
+def test_nothing_that_lives_together_overlaps_and_budgets_hold(graph: FusedGraph, l1: int, l2: int) -> None:
+    s = planned(graph, l1, l2)
+    if s is None:
+        return
+    spans = l2_spans(s)
+    for (_, a, an, af, al), (_, b, bn, bf, bl) in combinations(spans, 2):
+        assert a + an <= b or b + bn <= a or al < bf or bl < af
+    assert max(o + n for _, o, n, _, _ in spans) <= s.peaks["l2"] <= l2
+    assert s.peaks["l1"] <= l1
+    for c in s.calls:
+        _check_l1(c)
+    cold = [(c.cold, c.bytes) for c in s.constants]
+    homes = [(at, graph.buffer[r].nbytes) for r, at in s.l3_homes.items()]
+    for (a, an), (b, bn) in combinations(cold, 2):
+        assert a + an <= b or b + bn <= a
+    assert all(a + an <= h or h + hn <= a for a, an in cold for h, hn in homes)
+
+
+def _check_l1(c: CallPlan) -> None:
+    buffers = [(at, o.tile_bytes) for o in c.operands for at in o.l1]
+    buffers += [(at, size * TARGET.cores) for at, size in c.scratch.values()]
+    buffers += [c.accumulator] if c.accumulator else []
+    for (a, an), (b, bn) in combinations(buffers, 2):
+        assert a + an <= b or b + bn <= a
+    assert max(a + n for a, n in buffers) <= c.l1_bytes
+    assert all(a % 16 == 0 for a, _ in buffers)
+
+
+@given(networks(), SIZES, DEEP)
+def test_bytes_and_transfers_are_those_of_a_walk(graph: FusedGraph, l1: int, l2: int) -> None:
+    s = planned(graph, l1, l2)
+    if s is None:
+        return
+    for c in s.calls:
+        for o in c.operands:
+            assert (o.bytes, o.transfers) == _walked(c, o)
+    for hop in ("l2_l1", "l3_l2"):
+        whole = [t for t in s.transfers if t.start >= 0] if hop == "l3_l2" else []
+        assert s.bytes[hop] == sum(o.bytes.get(hop, 0) for c in s.calls for o in c.operands) + sum(
+            t.bytes for t in whole
+        )
+    for c in s.calls:
+        assert sum(o.bytes["l2_l1"] for o in c.operands) >= c.bound_bytes["l2_l1"]
+    assert s.bounds.compute_cycles <= s.compute_cycles <= s.total_cycles
+
+
+def _walked(c: CallPlan, o: OperandPlan) -> tuple[dict[str, int], dict[str, int]]:
+    loops = [(x.axis, x.tile) for x in c.loops]
+    pitch = [t * o.operand.itemsize for t in o.operand.far_strides]
+    bytes_, transfers = {"l2_l1": 0}, {"l2_l1": 0}
+    if o.level == "l3":
+        bytes_["l3_l2"] = transfers["l3_l2"] = 0
+    for start, length in _iterations(c, loops[: o.depth]):
+        box = [r.count for r in walk.tile_box(o.operand, start, length)]
+        for hop in bytes_:
+            limits = HopLimits(TARGET.hops[hop].max_bytes, TARGET.hops[hop].max_stride)
+            strided = hop == "l3_l2" or o.level == "l2"
+            size, commands = count_box(box, pitch, o.operand.itemsize, limits) if strided else _dense(box, o, limits)
+            bytes_[hop] += size
+            transfers[hop] += commands
+    return bytes_, transfers
+
+
+def _dense(box: list[int], o: OperandPlan, limits: HopLimits) -> tuple[int, int]:
+    size = o.operand.itemsize
+    for n in box:
+        size *= n
+    return count_box([size], [1], 1, limits)
+
+
+def _iterations(c: CallPlan, loops: list[tuple[str, int]]):  # type: ignore[no-untyped-def]
+    from itertools import product
+
+    for starts in product(*(range(0, c.axes[a], t) for a, t in loops)):
+        start = dict.fromkeys(c.axes, 0) | {a: x for (a, _), x in zip(loops, starts, strict=True)}
+        yield start, dict(c.axes) | {a: min(t, c.axes[a] - start[a]) for a, t in loops}
+
+
+@given(networks(), SIZES, DEEP)
+def test_every_buffer_is_where_its_calls_look(graph: FusedGraph, l1: int, l2: int) -> None:
+    s = planned(graph, l1, l2)
+    if s is None:
+        return
+    constants = {c.name: c for c in s.constants}
+    for i, c in enumerate(s.calls):
+        for o in c.operands:
+            root = o.operand.root
+            if o.level == "l3":
+                assert o.far == (constants[root].cold if root in constants else s.l3_homes[root])
+                continue
+            assert any(r.root == root and r.offset == o.far and r.first <= i <= r.last for r in s.residencies)
+            if root in constants:
+                assert any(t.root == root and t.wait <= i and t.l2 == o.far for t in s.transfers)
+    for t in s.transfers:
+        span = next(r for r in s.residencies if r.root == t.root)
+        assert span.first == max(t.start, 0) <= t.wait <= span.last
+        assert t.l3 == constants[t.root].cold
+
+
+@settings(max_examples=10)
+@given(networks(), SIZES, DEEP)
+def test_the_same_network_gives_the_same_text_and_the_text_the_same_schedule(
+    graph: FusedGraph, l1: int, l2: int
+) -> None:
+    s = planned(graph, l1, l2)
+    if s is None:
+        return
+    text = schedule_to_json(s)
+    assert schedule_to_json(schedule(graph, KERNELS, TARGET, l1, l2)) == text
+    assert schedule_from_json(text) == s
+
+
+@given(networks(), st.integers(16, 1500))
+def test_the_smallest_l1_named_does(graph: FusedGraph, l1: int) -> None:
+    try:
+        schedule(graph, KERNELS, TARGET, l1)
+    except GapFuseError as e:
+        found = re.search(r"--l1 (\d+)", str(e))
+        assert found is not None
+        assert "kernel" in str(e)
+        least = int(found[1])
+        assert least > l1
+        schedule(graph, KERNELS, TARGET, least)
+        with pytest.raises(GapFuseError, match="L1 is too small"):
+            schedule(graph, KERNELS, TARGET, least - 1)
+
+
+@given(networks(), st.integers(16, 600))
+def test_the_smallest_l2_named_does(graph: FusedGraph, l2: int) -> None:
+    try:
+        schedule(graph, KERNELS, TARGET, 30000, l2)
+    except GapFuseError as e:
+        found = re.search(r"--l2 (\d+)", str(e))
+        assert found is not None
+        least = int(found[1])
+        assert least > l2
+        schedule(graph, KERNELS, TARGET, 30000, least)
+        with pytest.raises(GapFuseError, match="L2 is too small"):
+            schedule(graph, KERNELS, TARGET, 30000, least - 1)
+
+
+@given(networks(), st.integers(400, 4000), st.integers(0, 30000))
+def test_more_l1_is_never_slower(graph: FusedGraph, l1: int, more: int) -> None:
+    small, large = planned(graph, l1, 400000), planned(graph, l1 + more, 400000)
+    if small is not None:
+        assert large is not None
+        assert large.total_cycles <= small.total_cycles
+
+
+def test_activations_reach_the_live_bound() -> None:
+    b = Builder()
+    x = b.tensor(8, 16, 16)
+    y = b.pool(b.add(b.conv(x, 8), b.conv(x, 8)))
+    s = schedule(b.graph([x], [y]), KERNELS, TARGET)
+    constants = sum(-(-c.bytes // 16) * 16 for c in s.constants)
+    assert s.peaks["l2"] == constants + s.bounds.live_bytes == constants + 3 * 2048
+
+
+def test_a_concatenation_is_written_in_place() -> None:
+    b = Builder()
+    x = b.tensor(4, 8, 8)
+    y = b.concat(b.conv(x, 3), b.conv(x, 5))
+    graph = b.graph([x], [y])
+    s = schedule(graph, KERNELS, TARGET)
+    out = [o for c in s.calls for o in c.operands if o.operand.role == "out"]
+    assert [o.operand.root for o in out] == [y, y]
+    assert [o.operand.far_offset for o in out] == [0, 3]
+    assert next(r for r in s.residencies if r.root == y).first == 0
+
+
+def test_constants_are_fetched_where_l2_does_not_hold_all() -> None:
+    b = Builder()
+    x = b.tensor(16, 8, 8)
+    y = x
+    for _ in range(4):
+        y = b.conv(y, 16)
+    graph = b.graph([x], [y])
+    s = schedule(graph, KERNELS, TARGET, l2=9000)
+    fetched = [t for t in s.transfers if t.start >= 0]
+    assert fetched
+    assert s.bytes["l3_l2"] == sum(t.bytes for t in fetched)
+    assert not s.l3_homes
+    assert any("fetched from L3" in n for n in s.notes)
+
+
+def test_activations_spill_where_l2_is_too_small_for_them() -> None:
+    b = Builder()
+    x = b.tensor(8, 20, 20)
+    s = schedule(b.graph([x], [b.pool(b.conv(x, 8))]), KERNELS, TARGET, l2=3000)
+    assert s.l3_homes
+    assert s.bytes["l3_l2"] > 0
+    assert s.peaks["l2"] <= 3000
+    assert any("they lie in L3" in n for n in s.notes)
+
+
+def test_l3_too_small_names_the_size() -> None:
+    b = Builder()
+    x = b.tensor(8, 8, 8)
+    graph = b.graph([x], [b.conv(x, 64)])
+    with pytest.raises(GapFuseError, match="L3 is too small"):
+        schedule(graph, KERNELS, TARGET, l3=2000)
+
+
+def test_a_call_nobody_takes_says_why() -> None:
+    b = Builder()
+    x = b.tensor(8, 8, 8)
+    b.pool(x)
+    graph = b.graph([x], [b.buffers[-1].name])
+    plain = replace(graph, buffers=tuple(replace(v, order=None) for v in graph.buffers))
+    with pytest.raises(GapFuseError, match="x is not stored in the order n h w c"):
+        schedule(plain, KERNELS, TARGET)
