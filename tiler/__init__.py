@@ -1,8 +1,8 @@
-"""FusedGraph and target to a schedule, and to C."""
+"""The tiler: a graph of kernel calls and a target in, a schedule and its C out."""
 
-from tiler.binding import bind
+from tiler.emit import SourceTree, emit
 from tiler.planner import schedule
 from tiler.schedule import Schedule
 from tiler.target import Target, load_target
 
-__all__ = ["Schedule", "Target", "bind", "load_target", "schedule"]
+__all__ = ["Schedule", "SourceTree", "Target", "emit", "load_target", "schedule"]

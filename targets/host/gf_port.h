@@ -1,4 +1,4 @@
-/* Host port: see port_host.c (hostile) and port_fast.c (for timing). */
+/* Host port: see gf_port_host.c (hostile) and gf_port_fast.c (for timing). */
 #ifndef GF_PORT_H
 #define GF_PORT_H
 #include <stdint.h>

@@ -294,4 +294,4 @@ int gf_load_weights(gf_addr l3, uint32_t bytes) {
 void gf_put(gf_level level, gf_addr at, const void *from, uint32_t bytes) { memcpy(gf_bytes(level, at, bytes), from, bytes); }
 void gf_get(gf_level level, gf_addr at, void *to, uint32_t bytes) { memcpy(to, gf_bytes(level, at, bytes), bytes); }
 
-#include "port_clock.h"
+#include "gf_port_clock.h"

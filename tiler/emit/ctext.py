@@ -1,0 +1,73 @@
+"""Lines of C with indentation, and literals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Lines:
+    """C being written, two spaces a level."""
+
+    text: list[str] = field(default_factory=list)
+    depth: int = 0
+
+    def add(self, *lines: str) -> None:
+        self.text.extend("  " * self.depth + line if line else "" for line in lines)
+
+    def open(self, line: str) -> None:
+        self.add(line + " {")
+        self.depth += 1
+
+    def close(self, tail: str = "") -> None:
+        self.depth -= 1
+        self.add("}" + tail)
+
+    def __str__(self) -> str:
+        return "\n".join(self.text) + "\n"
+
+
+def c_float(value: float) -> str:
+    """A float literal that reads back to the same float32."""
+    if math.isnan(value):
+        return "NAN"
+    if math.isinf(value):
+        return "INFINITY" if value > 0 else "-INFINITY"
+    text = f"{value:.9g}"
+    return (text if any(c in text for c in ".en") else text + ".0") + "f"
+
+
+def c_int(value: int) -> str:
+    """An int literal; the least int32 has no literal of its own."""
+    return "(-2147483647 - 1)" if value == -(2**31) else str(value)
+
+
+def c_value(value: object) -> str:
+    """A scalar or a braced list."""
+    if isinstance(value, (tuple, list)):
+        return braces([c_value(v) for v in value])
+    if isinstance(value, float):
+        return c_float(value)
+    return c_int(value) if isinstance(value, int) else str(value)
+
+
+def braces(items: Sequence[str]) -> str:
+    return "{" + ", ".join(items) + "}"
+
+
+def comment(lines: Sequence[str], width: int = 138) -> list[str]:
+    """A block comment, long lines folded at blanks."""
+    folded = [part for line in lines for part in _fold(line.replace("*/", "* /"), width)]
+    return [f"/* {folded[0]}", *(f"   {line}" for line in folded[1:-1]), f"   {folded[-1]} */"] if len(folded) > 1 else [f"/* {folded[0]} */"]
+
+
+def _fold(line: str, width: int) -> list[str]:
+    parts: list[str] = []
+    while len(line) > width:
+        cut = line.rfind(" ", 0, width)
+        cut = cut if cut > 0 else width
+        parts.append(line[:cut])
+        line = line[cut:].lstrip()
+    return [*parts, line]

@@ -1,0 +1,193 @@
+"""network.c: the calls in order, whole-buffer transfers between them, inputs in and outputs out; and the generated headers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fusion_engine.graph import FusedGraph
+from tiler.emit.calls import CallUnit, call_text
+from tiler.emit.ctext import Lines, comment
+from tiler.schedule import Schedule, Transfer
+from tiler.target import Target
+
+
+def config_header(schedule: Schedule, target: Target) -> str:
+    """gf_config.h: memory sizes, cores, limits of the hops, names of the calls."""
+    names = ", ".join(f'"{c.call}"' for c in schedule.calls) or '""'
+    limits = ", ".join(
+        f"{{{hop.max_bytes}u, {hop.max_stride}u, 2}}" for hop in (target.hops["l2_l1"], target.hops["l3_l2"])
+    )
+    sizes = [f"#define GF_{level.upper()}_BYTES {_room(schedule, target, level)}" for level in ("l1", "l2", "l3")]
+    return "\n".join(
+        [
+            "/* Generated: what the runtime and the port need to know of the plan and the target. */",
+            "#ifndef GF_CONFIG_H",
+            "#define GF_CONFIG_H",
+            *sizes,
+            f"#define GF_CORES {target.cores}",
+            f"#define GF_CALLS {len(schedule.calls)}",
+            f"#define GF_CALL_NAMES {{{names}}}",
+            f"#define GF_HOP_LIMITS {{{limits}}}",
+            "#endif",
+            "",
+        ]
+    )
+
+
+def _room(schedule: Schedule, target: Target, level: str) -> int:
+    """Bytes the plan may touch: the budget it was made for."""
+    return max(schedule.budgets.get(level, target.budget(level)), 64)
+
+
+def network_header(graph: FusedGraph) -> str:
+    """network.h: the three calls an application makes."""
+    ports = [*_port_lines("in", graph, graph.inputs), *_port_lines("out", graph, graph.outputs)]
+    return "\n".join(
+        [
+            *comment([f"{graph.name}: gf_open once, gf_run for each inference, gf_close. Tensors are dense and row-major.", *ports]),
+            "#ifndef GF_NETWORK_H",
+            "#define GF_NETWORK_H",
+            '#include "gf_runtime.h"',
+            "",
+            f"enum {{ GF_INPUTS = {len(graph.inputs)}, GF_OUTPUTS = {len(graph.outputs)}, GF_RESULTS = {_result_count(graph)} }};",
+            "",
+            "int gf_open(void); /* 0, or an error number of the port */",
+            "int gf_run(const void *const in[], void *const out[]);",
+            "void gf_close(void);",
+            "",
+            "/* Where tensors lie, for the test main: inputs, outputs, and the results of each call in order. */",
+            "extern const gf_tensor gf_inputs[], gf_outputs[], gf_results[];",
+            "extern const int32_t gf_result_calls[];",
+            "",
+            "#ifdef GF_TRACE",
+            "void gf_after_call(int call); /* provided by whoever traces */",
+            "#endif",
+            "#endif",
+            "",
+        ]
+    )
+
+
+def _port_lines(kind: str, graph: FusedGraph, names: Sequence[str]) -> list[str]:
+    return [f"{kind}[{i}]: {n}, {graph.buffer[n].dtype} {list(graph.buffer[n].shape)}" for i, n in enumerate(names)]
+
+
+def _result_count(graph: FusedGraph) -> int:
+    return sum(len(c.results) for c in graph.calls)
+
+
+def network_source(graph: FusedGraph, schedule: Schedule, units: Sequence[CallUnit]) -> str:
+    """network.c. Every call a static function, then gf_open, gf_run, gf_close."""
+    headers = sorted({f'#include "{u.symbol}_args.h"' for u in units})
+    parts = [
+        "\n".join([*comment([f"{schedule.network} for {schedule.target}, written by gap-fuse. The plan is in report.json."]), '#include "network.h"', *headers]) + "\n",
+        *(call_text(u) for u in units),
+        _tensors(graph, schedule),
+        _open(schedule),
+        _run(graph, schedule),
+        "void gf_close(void) { gf_port_close(); }\n",
+    ]
+    return "\n".join(parts)
+
+
+# ---- tensors ----
+
+
+def _tensors(graph: FusedGraph, schedule: Schedule) -> str:
+    homes = _homes(schedule)
+    results = [(i, name) for i, call in enumerate(graph.calls) for _, name in call.results]
+    out = Lines()
+    _table(out, graph, homes, "gf_inputs", graph.inputs)
+    _table(out, graph, homes, "gf_outputs", graph.outputs)
+    _table(out, graph, homes, "gf_results", [name for _, name in results])
+    calls = ", ".join(str(i) for i, _ in results) or "0"
+    out.add(f"const int32_t gf_result_calls[] = {{{calls}}};")
+    return str(out)
+
+
+def _homes(schedule: Schedule) -> Mapping[str, tuple[str, int]]:
+    """Root buffer to its level and byte offset."""
+    packed = {c.name: ("L3", c.cold) for c in schedule.constants}
+    deep = {root: ("L3", at) for root, at in schedule.l3_homes.items()}
+    constants = {c.name for c in schedule.constants}
+    near = {r.root: ("L2", r.offset) for r in schedule.residencies if r.root not in constants}
+    return packed | deep | near
+
+
+def _table(out: Lines, graph: FusedGraph, homes: Mapping[str, tuple[str, int]], name: str, buffers: Sequence[str]) -> None:
+    out.open(f"const gf_tensor {name}[] =")
+    for b in buffers:
+        out.add(_tensor(graph, homes, b) + ",")
+    if not buffers:
+        out.add("{0}")
+    out.close(";")
+
+
+def _tensor(graph: FusedGraph, homes: Mapping[str, tuple[str, int]], name: str) -> str:
+    buffer, storage = graph.buffer[name], graph.storage(name)
+    level, at = homes[storage.root]
+    item = buffer.itemsize
+    extents = ", ".join(map(str, buffer.shape)) or "1"
+    pitches = ", ".join(str(s * item) for s in storage.strides) or str(item)
+    text = name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'{{"{text}", GF_LEVEL_{level}, {at + storage.offset * item}, {item}, {max(len(buffer.shape), 1)}, {{{extents}}}, {{{pitches}}}, {buffer.nbytes}}}'
+
+
+# ---- open and run ----
+
+
+def image_bytes(schedule: Schedule) -> int:
+    """Bytes of the weight image in L3."""
+    return max((c.cold + c.bytes for c in schedule.constants), default=0)
+
+
+def _open(schedule: Schedule) -> str:
+    out = Lines()
+    out.open("int gf_open(void)")
+    out.add("int error = gf_port_open();", f"if (!error) error = gf_load_weights(GF_L3(0), {image_bytes(schedule)});", "if (error) return error;")
+    opening = [t for t in schedule.transfers if t.start < 0]
+    if opening:
+        out.add("gf_call_begin(GF_OPENING);")
+    for t in opening:
+        out.add(*_transfer(t, "t"))
+    out.add("return 0;")
+    out.close()
+    return str(out)
+
+
+def _transfer(t: Transfer, ticket: str, wait: bool = True) -> list[str]:
+    direction = "GF_IN" if t.direction == "in" else "GF_OUT"
+    lines = [
+        f"gf_box box = {{GF_L3({t.l3}), GF_L2_NEAR({t.l2}), 1, 1, {{{t.bytes}}}, {{1}}}};",
+        *(["gf_ticket t = {0};"] if wait else []),
+        f"gf_copy_box(GF_L3_L2, {direction}, &box, &{ticket});",
+        *([f"gf_copy_settle(&{ticket});"] if wait else []),
+    ]
+    return [f"{{ /* {t.root} */".replace("*/ */", "*/"), *("  " + line for line in lines), "}"]
+
+
+def _run(graph: FusedGraph, schedule: Schedule) -> str:
+    moving = [t for t in schedule.transfers if t.start >= 0]
+    out = Lines()
+    out.open("int gf_run(const void *const in[], void *const out[])")
+    if moving:
+        out.add(f"gf_ticket fetch[{len(moving)}] = {{{{0}}}};")
+    out.add("for (int i = 0; i < GF_INPUTS; i++) gf_import(&gf_inputs[i], in[i]);")
+    for i in range(len(schedule.calls)):
+        _step(out, i, moving)
+    out.add("for (int i = 0; i < GF_OUTPUTS; i++) gf_export(&gf_outputs[i], out[i]);", "return 0;")
+    out.close()
+    del graph
+    return str(out)
+
+
+def _step(out: Lines, i: int, moving: Sequence[Transfer]) -> None:
+    starting = [(n, t) for n, t in enumerate(moving) if t.start == i]
+    waiting = [n for n, t in enumerate(moving) if t.wait == i]
+    if starting or waiting:
+        out.add("gf_call_begin(GF_BETWEEN);")
+    for n, t in starting:
+        out.add(*_transfer(t, f"fetch[{n}]", wait=False))
+    out.add(*(f"gf_copy_settle(&fetch[{n}]);" for n in waiting))
+    out.add(f"gf_call_begin({i});", f"gf_call_{i}();")
+    out.add("#ifdef GF_TRACE", f"gf_after_call({i});", "#endif")

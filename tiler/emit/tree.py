@@ -1,0 +1,109 @@
+"""emit(): a schedule printed as a folder of C that builds with `make` and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
+from fusion_engine.graph import Call, FusedGraph
+from fusion_engine.kernels.descriptor import Implementation, Kernel
+from tiler.emit.calls import CallUnit
+from tiler.emit.network import config_header, image_bytes, network_header, network_source
+from tiler.emit.pack import pack
+from tiler.emit.sources import KernelSource, common_headers, kernel_source
+from tiler.schedule import CallPlan, Schedule
+from tiler.target import Target
+
+_NOT_COPIED = (".yaml", ".md")
+
+
+@dataclass(frozen=True)
+class SourceTree:
+    """Relative paths to contents, in the order of their names."""
+
+    files: Mapping[str, bytes]
+
+
+def emit(graph: FusedGraph, kernels: Mapping[str, Kernel], schedule: Schedule, target: Target) -> SourceTree:
+    """Print a schedule as C99: network.c, the kernels it uses, the weight image, the runtime, the target's port, Makefile and test main.
+
+    The same arguments give the same bytes. Raises GapFuseError where a source is missing or a generator fails.
+    """
+    plans = {p.call: p for p in schedule.calls}
+    sources: list[KernelSource] = []
+    units: list[CallUnit] = []
+    for number, call in enumerate(graph.calls):
+        unit, source = _unit(number, call, plans[call.name], kernels[call.kernel])
+        units.append(unit)
+        sources.append(source)
+    files: dict[str, bytes] = {
+        "network.c": network_source(graph, schedule, units).encode(),
+        "network.h": network_header(graph).encode(),
+        "include/gf_config.h": config_header(schedule, target).encode(),
+        "weights.bin": weight_image(graph, schedule),
+        **{f"include/{name}": text.encode() for name, text in common_headers(kernels).items()},
+        **_kernel_files(units, sources),
+        **_port_files(target),
+    }
+    return SourceTree(dict(sorted(files.items())))
+
+
+def _unit(number: int, call: Call, plan: CallPlan, kernel: Kernel) -> tuple[CallUnit, KernelSource]:
+    implementation = next(i for i in kernel.implementations if i.name == plan.implementation)
+    variadic = _variadic(kernel, call)
+    source = kernel_source(kernel, implementation, dict(plan.attrs), variadic)  # type: ignore[arg-type]
+    return CallUnit(number, call, plan, kernel, implementation, source.symbol, variadic), source
+
+
+def _variadic(kernel: Kernel, call: Call) -> int:
+    names = {name for name, _ in call.operands}
+    return sum(f"{o.name}{i}" in names for o in kernel.inputs if o.variadic for i in range(len(names)))
+
+
+def _kernel_files(units: list[CallUnit], sources: list[KernelSource]) -> dict[str, bytes]:
+    """Sources in one folder per kernel folder; argument headers beside the common ones, since network.c includes them."""
+    files: dict[str, bytes] = {}
+    for unit, source in zip(units, sources, strict=True):
+        for name, text in source.files.items():
+            folder = "include" if name.endswith("_args.h") else f"kernels/{unit.kernel.folder.name}"
+            files[f"{folder}/{name}"] = text.encode()
+    return files
+
+
+def _port_files(target: Target) -> dict[str, bytes]:
+    """Everything in the target's folder and in the folder `common` beside it; headers to include/, Makefile and main to the top."""
+    files: dict[str, bytes] = {}
+    for folder in (target.folder.parent / "common", target.folder):
+        for path in sorted(folder.glob("*")):
+            if path.is_file() and path.suffix not in _NOT_COPIED:
+                files[_place(path)] = _read(path)
+    return files
+
+
+def _place(path: Path) -> str:
+    if path.suffix == ".h":
+        return f"include/{path.name}"
+    return f"port/{path.name}" if path.suffix in (".c", ".S") else path.name
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as e:
+        raise GapFuseError(Diagnostic(f"cannot be read: {e.strerror}", Span(str(path)))) from e
+
+
+def weight_image(graph: FusedGraph, schedule: Schedule) -> bytes:
+    """Every packed constant at its place in L3, zeros between."""
+    image = np.zeros(image_bytes(schedule), np.uint8)
+    for c in schedule.constants:
+        data = graph.buffer[c.buffer].data
+        assert data is not None
+        packed = pack(data, c.dims, c.order).tobytes()
+        assert len(packed) == c.bytes, (c.name, len(packed), c.bytes)
+        image[c.cold : c.cold + c.bytes] = np.frombuffer(packed, np.uint8)
+    return image.tobytes()
