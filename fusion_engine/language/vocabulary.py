@@ -30,6 +30,7 @@ from fusion_engine.language.values import (
     integers_of,
     item,
     numeric,
+    scalar_of,
     simple,
     truth_of,
 )
@@ -171,6 +172,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "range": Function(lambda n: np.arange(integer_of(n)), "range(n)", "0, 1, ..., n - 1."),
     "all": Function(lambda v: bool(np.all(array_of(v))), "all(v)", "Whether every element is true."),
     "any": Function(lambda v: bool(np.any(array_of(v))), "any(v)", "Whether some element is true."),
+    "number": Function(scalar_of, "number(v)", "The one element of v, whatever its shape."),
     "given": Function(
         lambda v, d: d if v is None else v, "given(v, default)", "v, or the default where v is absent.", 2, 2
     ),
