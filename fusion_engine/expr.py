@@ -7,6 +7,7 @@ numpy arrays alike, bounded over boxes, and printed as C.
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -167,24 +168,37 @@ def _fold(vector: Callable[[Any, Any], Any], scalar: Callable[..., Any], args: t
 
 def parse_expr(text: str) -> Expr:
     """Read one expression. `ceil(a / b)` is the exact integer ceiling. Raises ExprError with the place."""
-    try:
-        tree = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
-        col = (getattr(e, "offset", 1) or 1) - 1
-        raise ExprError(f"not an expression: {text.strip()!r}", col, col + 1) from e
-    return _convert(tree)
+    return _convert(_tree(text, "an expression"))
 
 
 def parse_access(text: str) -> tuple[str, tuple[Expr | None, ...]]:
     """Read one access line, `operand[index, ...]`; `0:6` (a whole constant range) reads as None. Raises ExprError."""
-    try:
-        tree = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
-        raise ExprError(f"not an access `operand[index, ...]`: {text.strip()!r}", 0, len(text)) from e
+    tree = _tree(text, "an access `operand[index, ...]`")
     if not (isinstance(tree, ast.Subscript) and isinstance(tree.value, ast.Name)):
         raise ExprError("an access reads `operand[index, ...]`", 0, len(text))
     indices = tree.slice.elts if isinstance(tree.slice, ast.Tuple) else [tree.slice]
     return tree.value.id, tuple(None if isinstance(i, ast.Slice) else _convert(i) for i in indices)
+
+
+_DEEPEST = 60  # operators inside operators; every walk over an expression is a recursion
+
+
+def _tree(text: str, what: str) -> ast.expr:
+    """Python's tree of the text, its depth bounded."""
+    shown = text.strip() if len(text) <= 80 else f"{text.strip()[:80]}..."
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python's own advice about odd literals would go to the user
+            tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
+        col = max(0, (getattr(e, "offset", 1) or 1) - 1)
+        raise ExprError(f"not {what}: {shown!r}", col, col + 1) from e
+    level: list[ast.AST] = [tree]
+    for _ in range(_DEEPEST):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if not level:
+            return tree
+    raise ExprError(f"nested too deeply: {shown!r}", 0, 1)
 
 
 def _convert(node: ast.expr) -> Expr:
