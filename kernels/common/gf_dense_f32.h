@@ -3,13 +3,27 @@
 #define GF_DENSE_F32_H
 #include "gf_macs.h"
 
-/* Weights are packed [lane / 16][run][16], zero padded; y rows are `y_row` floats apart, x rows are dense. */
+/* Weights are packed [lane / 16][run][16], zero padded; rows of x, y and sums are dense.
+   `sums` is NULL, or where partial sums are kept over calls that each bring a part of the run: y is written in the last. */
 typedef struct {
   const float *x, *w, *bias;
   float *y;
-  int32_t run, y_row, lanes;
+  int32_t run, lanes;
   float lo, hi;
+  float *sums;
+  int32_t first, last;
 } gf_dense_f32;
+
+/* Keeps, or writes to y, the sums of `rows` rows of `count` lanes. */
+static inline void gf_dense_f32_finish(const gf_dense_f32 *d, const float *acc, int32_t acc_row, int32_t at, int32_t rows, int32_t lane, int32_t count) {
+  ptrdiff_t start = (ptrdiff_t)at * d->lanes + lane;
+  if (d->sums) gf_add_sums_f32(d->sums + start, d->lanes, acc, acc_row, rows, count, d->first);
+  if (!d->last) return;
+  for (int32_t i = 0; i < rows; i++) {
+    const float *sums = d->sums ? d->sums + start + (ptrdiff_t)i * d->lanes : acc + i * acc_row;
+    gf_store_f32(d->y + start + (ptrdiff_t)i * d->lanes, sums, d->bias + lane, count, d->lo, d->hi);
+  }
+}
 
 /* Rows from `at`, the last of the `valid` ones repeated to fill the registers, by `blocks` blocks of lanes. */
 GF_INLINE void gf_dense_f32_tile(const gf_dense_f32 *d, int32_t at, int32_t valid, int32_t lane, const int rows, const int blocks) {
@@ -17,10 +31,7 @@ GF_INLINE void gf_dense_f32_tile(const gf_dense_f32 *d, int32_t at, int32_t vali
   const float *x[GF_PIXELS];
   for (int p = 0; p < rows; p++) x[p] = d->x + (ptrdiff_t)(at + GF_MIN(p, valid - 1)) * d->run;
   gf_macs_f32(acc, rows, blocks, x, d->w + (ptrdiff_t)lane * d->run, GF_BLOCK * d->run, GF_BLOCK, d->run);
-  for (int p = 0; p < valid; p++) {
-    gf_store_f32(d->y + (ptrdiff_t)(at + p) * d->y_row + lane, (const float *)(acc + p * blocks * GF_BLOCK_VECTORS), d->bias + lane,
-                 GF_MIN(blocks * GF_BLOCK, d->lanes - lane), d->lo, d->hi);
-  }
+  gf_dense_f32_finish(d, (const float *)acc, blocks * GF_BLOCK, at, valid, lane, GF_MIN(blocks * GF_BLOCK, d->lanes - lane));
 }
 
 static inline void gf_dense_f32_one_row(const gf_dense_f32 *d, int32_t at, gf_range lanes) {

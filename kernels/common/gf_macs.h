@@ -54,4 +54,18 @@ static inline void gf_store_f32(float *y, const float *acc, const float *bias, i
     y[i] = v > hi ? hi : v;
   }
 }
+
+/* Partial sums in L1: sums[i][lane] becomes acc[i][lane], or in later calls grows by it. Rows are sums_row and acc_row elements apart. */
+static inline void gf_add_sums_f32(float *sums, ptrdiff_t sums_row, const float *acc, ptrdiff_t acc_row, int32_t rows, int32_t lanes, int32_t first) {
+  for (int32_t i = 0; i < rows; i++, sums += sums_row, acc += acc_row) {
+    for (int32_t v = 0; v < lanes; v++) sums[v] = first ? acc[v] : sums[v] + acc[v];
+  }
+}
+
+/* Partial sums in L1: sums[i][lane] becomes acc[i][lane], or in later calls grows by it. Rows are sums_row and acc_row elements apart. */
+static inline void gf_add_sums_i8(int32_t *sums, ptrdiff_t sums_row, const int32_t *acc, ptrdiff_t acc_row, int32_t rows, int32_t lanes, int32_t first) {
+  for (int32_t i = 0; i < rows; i++, sums += sums_row, acc += acc_row) {
+    for (int32_t v = 0; v < lanes; v++) sums[v] = first ? acc[v] : sums[v] + acc[v];
+  }
+}
 #endif

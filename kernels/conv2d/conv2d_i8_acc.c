@@ -1,37 +1,33 @@
-/* Input channels split over calls, partial sums in L1: [n][p][q][k]; one group at a time, weights [r][s][c][k]. */
+/* Input channels split over calls, partial sums in L1: [n][p][q][k]. One group, weights [k / 16][r][s][c][16]. */
+#include "gf_conv_i8.h"
 #include "gf_conv2d_i8_acc_args.h"
-#include "gf_conv.h"
 #include "gf_requantise.h"
-#include "gf_window.h"
 
 typedef gf_conv2d_i8_acc_args call;
 
-static void add_tap(const call *a, int32_t *sums, const int8_t *x, const int8_t *weight) {
-  for (int32_t c = 0; c < a->c; c++) {
-    for (int32_t k = 0; k < a->k; k++) sums[k] += (x[c] - a->x_zero) * weight[c * a->k + k];
-  }
-}
-
-/* Adds the window whose first row and column in image n are h and w. */
-static void add_window(const call *a, int32_t *sums, int32_t n, int32_t h, int32_t w) {
-  gf_range rows = gf_taps(h, a->dilations[0], a->r, a->x_h), columns = gf_taps(w, a->dilations[1], a->s, a->x_w);
-  for (int32_t r = rows.begin; r < rows.end; r++) {
-    for (int32_t s = columns.begin; s < columns.end; s++) {
-      int32_t pixel = (n * a->x_h + h + r * a->dilations[0]) * a->x_w + w + s * a->dilations[1];
-      add_tap(a, sums, a->x + (ptrdiff_t)pixel * a->c, a->weight + (ptrdiff_t)(r * a->s + s) * a->c * a->k);
-    }
-  }
+GF_INLINE void tile(const call *a, const gf_conv_i8 *conv, const gf_windows *windows, int32_t at, int32_t valid, int32_t k, const int blocks) {
+  gf_vi32 acc[GF_PIXELS * GF_BLOCKS * GF_BLOCK_VECTORS] = {{0}};
+  const int32_t lanes = GF_MIN(blocks * GF_BLOCK, a->k - k);
+  gf_conv_i8_sums(conv, windows, k, acc, blocks);
+  int32_t *sums = a->acc + (ptrdiff_t)at * a->k + k;
+  gf_add_sums_i8(sums, a->k, (const int32_t *)acc, blocks * GF_BLOCK, valid, lanes, a->first);
+  if (!a->last) return;
+  gf_requant by = {a->bias + k, a->mul + k, a->shift + k, a->y_zero, a->lo, a->hi};
+  gf_requantise_rows(a->y + (ptrdiff_t)at * a->k + k, a->k, sums, a->k, valid, lanes, &by);
 }
 
 void gf_conv2d_i8_acc(const void *args) {
   const call *a = args;
-  gf_requant by = {a->bias, a->mul, a->shift, a->y_zero, a->lo, a->hi};
-  gf_range mine = gf_share(a->n * a->p * a->q);
-  for (int32_t i = mine.begin; i < mine.end; i++) {
-    gf_pixel at = gf_pixel_at(i, a->p, a->q);
-    int32_t *sums = a->acc + (ptrdiff_t)i * a->k;
-    for (int32_t k = 0; a->first && k < a->k; k++) sums[k] = 0;
-    add_window(a, sums, at.n, at.p * a->strides[0] - a->x_h_before, at.q * a->strides[1] - a->x_w_before);
-    if (a->last) gf_requantise_rows(a->y + (ptrdiff_t)i * a->k, 0, sums, 0, 1, a->k, &by);
+  int8_t *border = (int8_t *)(a->border + gf_core_id() * a->border_pitch);
+  gf_conv_i8 conv = {a->x, a->weight, border, a->x_h, a->x_w, a->c, a->r, a->s, a->x_zero, a->dilations};
+  gf_window_grid grid = {a->p, a->q, a->strides, a->x_h_before, a->x_w_before};
+  gf_range mine = gf_share_step(a->n * a->p * a->q, GF_PIXELS);
+  for (int32_t c = 0; c < a->c; c++) border[c] = a->x_zero;
+  for (int32_t at = mine.begin; at < mine.end; at += GF_PIXELS) {
+    int32_t valid = GF_MIN(GF_PIXELS, mine.end - at), k = 0;
+    gf_windows windows;
+    gf_windows_find(&windows, &grid, at, valid);
+    for (; k + (GF_BLOCKS - 1) * GF_BLOCK < a->k; k += GF_BLOCKS * GF_BLOCK) tile(a, &conv, &windows, at, valid, k, GF_BLOCKS);
+    for (; k < a->k; k += GF_BLOCK) tile(a, &conv, &windows, at, valid, k, 1);
   }
 }
