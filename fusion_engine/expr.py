@@ -1,7 +1,7 @@
 """The integer arithmetic of kernel descriptors: sizes, index maps, conditions and cycle formulas.
 
-Text is read with Python's `ast` (a closed list of forms, never executed) into immutable trees, which are evaluated over ints or
-numpy arrays alike, bounded over boxes, and printed as C.
+Text is read with Python's `ast` (a closed list of forms, never executed) into immutable trees, which are evaluated over
+ints or numpy arrays alike, bounded over boxes, and printed as C.
 """
 
 from __future__ import annotations
@@ -63,8 +63,10 @@ _BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Di
 _COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 
 
-def pool_out(extent: Number, kernel: Number, stride: Number, dilation: Number, before: Number, after: Number, ceil_mode: Number) -> Number:
-    """Output extent of ONNX pooling; with ceil_mode the last window must start inside the input or its leading padding."""
+def pool_out(
+    extent: Number, kernel: Number, stride: Number, dilation: Number, before: Number, after: Number, ceil_mode: Number
+) -> Number:
+    """Output extent of ONNX pooling; with ceil_mode the last window starts inside the input or its leading padding."""
     span = extent + before + after - dilation * (kernel - 1) - 1
     floor = span // stride + 1
     ceil = -(-span // stride) + 1
@@ -77,7 +79,7 @@ def pool_out(extent: Number, kernel: Number, stride: Number, dilation: Number, b
 
 
 def broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The numpy way: aligned right, 1 gives way; a variadic operand's group is a tuple of shapes. Raises ValueError where they do not fit."""
+    """The numpy way: aligned right, 1 gives way; a variadic group is a tuple of shapes. Raises ValueError for a misfit."""
     flat = [t for s in shapes for t in (s if s and isinstance(s[0], tuple) else (s,))]
     return tuple(int(d) for d in np.broadcast_shapes(*flat))
 
@@ -95,7 +97,7 @@ def pad_shape(shape: tuple[int, ...], pads: tuple[int, ...]) -> tuple[int, ...]:
 def slice_shape(
     shape: tuple[int, ...], starts: tuple[int, ...], ends: tuple[int, ...], steps: tuple[int, ...]
 ) -> tuple[int, ...]:
-    """Extents of the box [start, end) taking every step-th element, one entry per axis, already clipped, steps positive."""
+    """Extents of the box [start, end) taking every step-th element: one entry per axis, clipped, steps positive."""
     return tuple(max(0, -(-(e - s) // k)) for _, s, e, k in zip(shape, starts, ends, steps, strict=True))
 
 
@@ -135,7 +137,11 @@ FUNCTIONS: Mapping[str, Callable[..., Number]] = {
     ">": lambda a, b: a > b,
     ">=": lambda a, b: a >= b,
     "and": _all,
-    "or": lambda *args: np.logical_or.reduce([np.asarray(a) for a in args]) if any(isinstance(a, np.ndarray) for a in args) else any(args),
+    "or": lambda *args: (
+        np.logical_or.reduce([np.asarray(a) for a in args])
+        if any(isinstance(a, np.ndarray) for a in args)
+        else any(args)
+    ),
     "not": lambda a: np.logical_not(a) if isinstance(a, np.ndarray) else not a,
     "ifelse": lambda cond, a, b: np.where(cond, a, b) if isinstance(cond, np.ndarray) else (a if cond else b),
     "ceildiv": lambda a, b: -(-a // b),
@@ -288,7 +294,14 @@ def _simplify(fn: str, args: tuple[Expr, ...]) -> Expr:
     if all(isinstance(a, Num) for a in args):
         return _literal(FUNCTIONS[fn](*(a.value for a in args if isinstance(a, Num))))
     match fn, args:
-        case ("+", (Num(0), other)) | ("+", (other, Num(0))) | ("-", (other, Num(0))) | ("*", (Num(1), other)) | ("*", (other, Num(1))) | ("//", (other, Num(1))):
+        case (
+            ("+", (Num(0), other))
+            | ("+", (other, Num(0)))
+            | ("-", (other, Num(0)))
+            | ("*", (Num(1), other))
+            | ("*", (other, Num(1)))
+            | ("//", (other, Num(1)))
+        ):
             return other
         case ("*", (Num(0), _)) | ("*", (_, Num(0))):
             return Num(0)
@@ -296,7 +309,7 @@ def _simplify(fn: str, args: tuple[Expr, ...]) -> Expr:
 
 
 def bounds(expr: Expr, lo: Environment, hi: Environment) -> tuple[Number, Number]:
-    """Least and greatest value for names between `lo[name]` and `hi[name]` inclusive, by interval arithmetic (ints or arrays).
+    """Least and greatest value for names between `lo[name]` and `hi[name]` inclusive, by interval arithmetic.
 
     Exact for maps that are monotone in each axis and use it once, which the kernel loader demands.
     """
@@ -328,11 +341,19 @@ def _corners(pairs: list[tuple[Number, Number]]) -> list[tuple[Number, ...]]:
     return corners
 
 
-_C_FUNCTIONS = {"min": "GF_MIN", "max": "GF_MAX", "clamp": "GF_CLAMP", "//": "gf_floordiv", "%": "gf_mod", "ceildiv": "gf_ceildiv", "align": "gf_align"}
+_C_FUNCTIONS = {
+    "min": "GF_MIN",
+    "max": "GF_MAX",
+    "clamp": "GF_CLAMP",
+    "//": "gf_floordiv",
+    "%": "gf_mod",
+    "ceildiv": "gf_ceildiv",
+    "align": "gf_align",
+}
 
 
 def to_c(expr: Expr, rename: Mapping[str, str] | None = None) -> str:
-    """The expression as C over int32_t; floor division and modulo go through gf_floordiv and gf_mod of the runtime header."""
+    """The expression as C over int32_t; floor division and modulo are gf_floordiv and gf_mod of the runtime header."""
     rename = rename or {}
     match expr:
         case Num(value):

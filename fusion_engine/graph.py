@@ -54,7 +54,7 @@ class Alias:
 class Buffer:
     """A tensor with storage: logical ONNX shape always; `order` is the storage order (outermost axis first).
 
-    `data` is the logical (unpermuted) value of a constant. `alias` makes it a view of another buffer; `order` is then unused.
+    `data` is the logical (unpermuted) value of a constant. `alias` makes it a view of another buffer, without `order`.
     """
 
     name: str
@@ -96,8 +96,8 @@ class Call:
 class FusedGraph:
     """Calls in execution order. `inputs`/`outputs` are buffer names, equal to the ONNX graph's names, in its order.
 
-    A buffer is a constant (`data`), an input, a view (`alias`), or written: by the one call that has it as result, or, when other
-    buffers alias parts of it by `start` and are written by calls, by those (together covering it).
+    A buffer is a constant (`data`), an input, a view (`alias`), or written: by the one call that has it as result, or, when
+    other buffers alias parts of it by `start` and are written by calls, by those (together covering it).
     """
 
     name: str

@@ -16,7 +16,7 @@ VIEW = 1.0  # a view moves nothing, but one fewer is better
 
 
 def call_cost(cores: int = 8, isa: Sequence[str] = ()) -> Callable[[Kernel, Sizes], float]:
-    """The price of one call on `cores` cores with the instruction sets `isa`: cycles, every axis whole, plus result bytes.
+    """The price of one call on `cores` cores with instruction sets `isa`: cycles, every axis whole, and result bytes.
 
     Infinite where no implementation takes the call: the cover then leaves the candidate out.
     """

@@ -37,7 +37,7 @@ class Temporary:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EmittedCall:
-    """One kernel call of a candidate, operands in terms of view values. `alias` is set for kernels that only re-see bytes."""
+    """One kernel call of a candidate, operands in terms of view values. `alias`: of kernels that only re-see bytes."""
 
     kernel: str
     operands: tuple[tuple[str, Operand], ...]
@@ -67,7 +67,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Decline:
-    """Why a rule's variant did not fire at a node: the best attempt's sentence, the guilty nodes, how far it came (0..1)."""
+    """Why a rule's variant did not fire at a node: the best attempt's sentence, guilty nodes, how far it came (0..1)."""
 
     rule: str
     variant: str
@@ -79,7 +79,7 @@ class Decline:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """The chosen candidates in topological order; `gap` is how far the total cost may be from the least (0.0 = proven)."""
+    """The chosen candidates in topological order; `gap`: how far the cost may be from the least (0.0 = proven)."""
 
     chosen: tuple[Candidate, ...]
     cost: float
