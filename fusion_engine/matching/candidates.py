@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from fusion_engine.covering.types import Candidate, ValueRef
 from fusion_engine.language.types import EmitEntry, OpPattern
+from fusion_engine.matching.contents import contents_read
 from fusion_engine.matching.emission import DeclinedError, Emission, Emitter
 from fusion_engine.matching.environment import Environment, bind_result
 from fusion_engine.matching.facts import DEQUANTIZE, Facts
 from fusion_engine.matching.index import Compiled
-from fusion_engine.matching.repeats import likeness, names_between, renamed
+from fusion_engine.matching.repeats import constants_between, likeness, names_between, renamed, repeatable
 from fusion_engine.matching.solution import Refusal, Solution, base_environment, broken_condition, leak
 from fusion_engine.matching.storage import Made, inner_misfit, result_choices, store_captures
 from fusion_engine.view.types import View
@@ -54,25 +55,36 @@ def candidates_of(
     if leaking is not None:
         taken.refuse(None, leaking.reason, leaking.nodes)
         return
-    like = None if explain else likeness(facts, compiled, s)
+    like = None if explain else likeness(facts, compiled, s, _contents(emitter, compiled))
     if like is None:
         _emit_entries(facts, emitter, compiled, s, taken)
         return
     if like not in emitter.repeats:
         fresh = Taken()
         _emit_entries(facts, emitter, compiled, s, fresh)
-        emitter.repeats[like] = (s, fresh)
-    _repeat(facts, compiled, s, *emitter.repeats[like], taken)
+        emitter.repeats[like] = (s, fresh) if repeatable(facts, s, fresh.candidates) else None
+    known = emitter.repeats[like]
+    if known is None:
+        _emit_entries(facts, emitter, compiled, s, taken)
+    else:
+        _repeat(facts, compiled, s, *known, taken)
+
+
+def _contents(emitter: Emitter, compiled: Compiled) -> frozenset[str]:
+    if compiled.position not in emitter.contents:
+        emitter.contents[compiled.position] = contents_read(compiled, emitter.kernels)
+    return emitter.contents[compiled.position]
 
 
 def _repeat(facts: Facts, compiled: Compiled, s: Solution, old: Solution, found: Taken, taken: Taken) -> None:
     """What an earlier match that is alike gave, under this one's names."""
     names = names_between(old, s)
+    constants = constants_between(facts, names)
     for c in found.candidates:
         key = (c.emit, s.nodes, tuple(names[v] for v in c.produces))
         if key not in taken.keys:
             taken.keys.add(key)
-            taken.candidates.append(renamed(c, names, s.nodes, _evidence(facts, compiled, s)))
+            taken.candidates.append(renamed(c, names, constants, s.nodes, _evidence(facts, compiled, s)))
     if found.settled:
         taken.settled.add(s.nodes)
 

@@ -46,7 +46,8 @@ class Emitter:
     kernels: Mapping[str, Kernel]
     cost: Cost
     solved: dict[Hashable, tuple[Sizes, float] | str] = field(default_factory=dict)
-    repeats: dict[Hashable, tuple[Any, Any]] = field(default_factory=dict)  # a match, and what it gave
+    repeats: dict[Hashable, tuple[Any, Any] | None] = field(default_factory=dict)  # a match, and what it gave
+    contents: dict[int, frozenset[str]] = field(default_factory=dict)  # by variant: see contents.py
 
     def emit(self, entry: EmitEntry, env: Environment, made: tuple[Made, ...]) -> Emission:
         """All calls of an entry. Raises DeclinedError."""

@@ -11,6 +11,7 @@ import numpy as np
 from fusion_engine.graph import Quantisation
 from fusion_engine.view.types import Dim, View, ViewNode
 
+SCALAR = 8  # bytes: constants up to this are always told apart by content
 SMALL = 64  # bytes of a constant that is compared by content
 DEQUANTIZE, QUANTIZE = "DequantizeLinear", "QuantizeLinear"
 
@@ -60,6 +61,7 @@ class Facts:
 
     view: View
     _kinds: dict[str, Hashable | None] = field(default_factory=dict)
+    _plain: dict[str, bool] = field(default_factory=dict)
     _keys: dict[str, Hashable] = field(default_factory=dict)
     _reals: dict[str, np.ndarray | None] = field(default_factory=dict)
     _lenses: dict[int, Quantisation | None] = field(default_factory=dict)
@@ -85,24 +87,39 @@ class Facts:
         index = self.view.producer.get(value)
         return None if index is None else self.view.nodes[index]
 
-    def kind(self, name: str) -> Hashable | None:
-        """What expressions can see of a value, its name aside; None for quantised values and large constants."""
+    def kind(self, name: str, unread: bool) -> Hashable | None:
+        """What expressions can see of a value, its name aside; None for quantised values and large constants.
+
+        `unread`: nothing reads the numbers of a constant, so that its type will do (but for scalars).
+        """
+        const = self.view.values[name].const
+        if unread and const is not None and const.nbytes > SCALAR and const.dtype == np.float32:
+            return (const.shape, "constant") if self._outside_lens(name) else None
         if name not in self._kinds:
             self._kinds[name] = self._read_kind(name)
         return self._kinds[name]
+
+    def _outside_lens(self, name: str) -> bool:
+        """Asked once a value, since a shared constant can have as many users as there are nodes."""
+        if self.has_lens and name not in self._plain:
+            self._plain[name] = self._read_outside(name)
+        return self._plain.get(name, True)
+
+    def _read_outside(self, name: str) -> bool:
+        maker = self.maker(name)
+        if maker is not None and maker.op == DEQUANTIZE:
+            return False
+        return not any(self.view.nodes[u].op == QUANTIZE for u in self.view.users.get(name, ()))
 
     def _read_kind(self, name: str) -> Hashable | None:
         value = self.view.values[name]
         if value.quantisation is not None or value.dtype is None or value.shape is None:
             return None
-        if value.const is not None:
-            small = value.const.nbytes <= SMALL
-            return (value.dtype, value.shape, value.const.tobytes()) if small else None
-        maker = self.maker(name)
-        users = self.view.users.get(name, ())
-        if (maker is not None and maker.op == DEQUANTIZE) or any(self.view.nodes[u].op == QUANTIZE for u in users):
+        if not self._outside_lens(name):
             return None
-        return (value.dtype, value.shape)
+        if value.const is None:
+            return (value.dtype, value.shape)
+        return (value.dtype, value.shape, value.const.tobytes()) if value.const.nbytes <= SMALL else None
 
     # ---- the lens ----
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from fusion_engine.language.trees import walk
 from fusion_engine.language.types import (
     Alternatives,
+    Expression,
     Named,
     OpPattern,
     Pattern,
@@ -38,6 +40,7 @@ class Compiled:
     dims: tuple[Dims, ...]
     late_let: frozenset[str]  # `let` names that read a result's storage
     position: int
+    deferred: tuple[Expression, ...]  # what `with` binds
     region: frozenset[str] = frozenset()  # operators that a region variant's region may hold
 
 
@@ -88,7 +91,7 @@ def compile_variant(
     dims = tuple(compile_dims(name, g.dims) for name, g in rule.given.items() if g.dims is not None)
     late = _late(variant)
     region = frozenset(classes[variant.region]) if variant.region is not None else frozenset[str]()
-    return Compiled(rule, variant, start, layout.slots, layout.operators, dims, late, position, region)
+    return Compiled(rule, variant, start, layout.slots, layout.operators, dims, late, position, _with(variant), region)
 
 
 def _found(st: State) -> None:
@@ -98,6 +101,16 @@ def _found(st: State) -> None:
 def _named_root(variant: Variant) -> Pattern:
     p, name = variant.pattern, variant.results[0]
     return p if isinstance(p, Named) and p.name == name else Named(name, p, p.span)
+
+
+def _with(variant: Variant) -> tuple[Expression, ...]:
+    return tuple(
+        e
+        for root in (variant.pattern, *variant.extra)
+        for p in walk(root)
+        if isinstance(p, With)
+        for _, e in p.bindings
+    )
 
 
 def _late(variant: Variant) -> frozenset[str]:

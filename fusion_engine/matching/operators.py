@@ -81,7 +81,9 @@ def compile_operator(
     wanted = p.op or p.callee or f"one of `{p.op_class}`"
 
     def operator(st: State, value: object) -> None:
-        node = _maker(st, value)
+        view = st.facts.view
+        index = view.producer.get(value) if value.__class__ is str else None
+        node = view.nodes[index] if index is not None else _maker(st, value)
         if node is None:
             if st.explain:
                 st.fail(f"{wanted} is expected for {label}, the graph has {_source(value)}")

@@ -382,3 +382,42 @@ emit:
     weight = dict(c.calls[0].operands)["b"]
     assert isinstance(weight, Constant)
     np.testing.assert_array_equal(weight.data, np.eye(4, 3))
+
+
+def repeated(blocks: int) -> View:
+    """Blocks alike but for their names and weights."""
+    lines, constants = [], {}
+    for i in range(blocks):
+        lines.append(f"m{i} = Mul(v{i}, w{i})\n s{i} = Sigmoid(m{i})\n t{i} = Tanh(s{i})\n v{i + 1} = Add(s{i}, t{i})")
+        constants[f"w{i}"] = np.full(32, i + 1, np.float32)
+    operands = ", ".join(f"float[32] w{i}" for i in range(blocks))
+    text = f"t (float[32] v0, {operands}) => (float[32] v{blocks}) {{ {chr(10).join(lines)} }}"
+    return view_of(text, **constants)
+
+
+@pytest.mark.parametrize("entries", [1, 2])
+def test_repeated_blocks_keep_their_own_constants(entries: int) -> None:
+    """What is emitted once and renamed (without `explain`) equals what is emitted each by itself."""
+    rule = """
+rule: scale
+given: {x: "real[*S, N]", w: "const real[N]"}
+match:
+  - {variant: any, pattern: "y = x * w"}
+emit:
+  - {kernel: weighted, args: {x: x, w: w}}
+  - {kernel: weighted, args: {x: x, w: "w * 2.0"}, when: ["max(w) > 2.0"]}
+"""
+    k = {**KERNELS, **kernels_of(kernel("weighted", {"x": "T[*S, N]", "w": "const T[N]"}, "T[*S, N]"))}
+    v = repeated(4)
+    rules = rules_of(*LIBRARY, "\n".join(rule.splitlines()[: 6 + entries]))
+    once, each = (run(v, rules, k, explain=explain) for explain in (False, True))
+    assert len(once.candidates) == len(each.candidates) > 20
+    for a, b in zip(once.candidates, each.candidates, strict=True):
+        assert (a.rule, a.emit, a.nodes, a.consumes, a.produces, a.evidence) == (
+            b.rule, b.emit, b.nodes, b.consumes, b.produces, b.evidence)  # fmt: skip
+        for x, y in zip(a.calls[0].operands, b.calls[0].operands, strict=True):
+            assert x[0] == y[0]
+            if isinstance(x[1], Constant) and isinstance(y[1], Constant):
+                np.testing.assert_array_equal(x[1].data, y[1].data)
+            else:
+                assert x == y
