@@ -211,6 +211,8 @@ def _fixed(unit: CallUnit, m: ArgMember) -> str | None:
         plan = _find(unit, m.of)
         return None if plan is None or len(plan.l1) > 1 else _near(plan, 0)
     value = member_value(m, _tile(unit))
+    if isinstance(value, tuple):
+        return _c(tuple(number(0) if _varies(v) else v for v in value))
     return None if _varies(value) else _c(value)
 
 
