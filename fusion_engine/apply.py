@@ -22,7 +22,7 @@ COPY = "copy"
 def apply(view: View, plan: Plan, kernels: Mapping[str, Kernel]) -> FusedGraph:
     """The plan as buffers and calls in execution order.
 
-    View kernels become aliases, constants are kept once, graph inputs and outputs have ONNX's names; a `copy` call stands
+    View kernels become aliases, constants are kept once, graph inputs and outputs have ONNX's names; a `copy` stands
     where an output would not own its bytes, or where a part of a concatenation cannot be made in place. Raises
     GapFuseError where a call does not fit its kernel.
     """

@@ -79,7 +79,7 @@ def pool_out(
 
 
 def broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The numpy way: aligned right, 1 gives way; a variadic group is a tuple of shapes. Raises ValueError for a misfit."""
+    """The numpy way: aligned right, 1 gives way; a variadic group is a tuple of shapes. ValueError: a misfit."""
     flat = [t for s in shapes for t in (s if s and isinstance(s[0], tuple) else (s,))]
     return tuple(int(d) for d in np.broadcast_shapes(*flat))
 

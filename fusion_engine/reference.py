@@ -19,7 +19,7 @@ def run_reference(
 ) -> Mapping[str, np.ndarray]:
     """The value of every buffer (logical order, constants and views included), by name.
 
-    Raises GapFuseError: an input is missing or of another shape or dtype, or a reference answers with another shape or dtype.
+    Raises GapFuseError: an input is missing, or it or the answer of a reference has another shape or dtype.
     """
     run = _Run(graph, kernels)
     for name in graph.inputs:

@@ -67,7 +67,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Decline:
-    """Why a rule's variant did not fire at a node: the best attempt's sentence, guilty nodes, how far it came (0..1)."""
+    """Why a rule's variant did not fire at a node: the best attempt's sentence, its nodes, how far it came (0..1)."""
 
     rule: str
     variant: str

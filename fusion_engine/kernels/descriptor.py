@@ -27,7 +27,7 @@ class OperandType:
 
 @dataclass(frozen=True, slots=True)
 class AttrType:
-    """An attribute: `int8 = 0`, `int[2] = [1, 1]`, `str`. `length`: None for scalars, -1 any; `required`: no default."""
+    """An attribute: `int8 = 0`, `int[2] = [1, 1]`, `str`. `length`: None for scalars, -1: any; required: no default."""
 
     name: str
     dtype: str
