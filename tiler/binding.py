@@ -1,7 +1,9 @@
-"""Binds a call to an implementation: sizes solved, groups folded, storage orders checked, constants given their packing."""
+"""Binds a call to an implementation: sizes solved, groups folded, storage orders checked, constants given their
+packing."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -68,7 +70,8 @@ def bind(
 ) -> BoundCall | str:
     """Bind `call` of `graph` to `implementation`, or say in one sentence why it does not take it.
 
-    `isa` lists the target's instruction sets (None: do not check). Reads only shapes, element types, storages and attributes.
+    `isa` lists the target's instruction sets (None: do not check). Reads only shapes, element types, storages and
+    attributes.
     """
     try:
         return _Binder(kernel, implementation, graph, call, isa).bind()
@@ -291,10 +294,11 @@ class _Binder:
         return self._ordered_as_stored(a, dims, wanted)
 
     def _check_demanded(self, a: _Actual, dims: list[_Dim], text: str) -> None:
-        """Named dims run in that order, and the innermost is the one that runs fastest; a group may lie anywhere outside it."""
+        """Named dims run in that order, and the innermost is the one that runs fastest; a group may lie anywhere
+        outside it."""
         real = [d for d in dims if d.extent > 1]
         named = [d.stride for d in real if not d.grouped]
-        falling = all(x > y for x, y in zip(named, named[1:], strict=False))
+        falling = all(x > y for x, y in itertools.pairwise(named))
         if not falling or (real and real[-1].stride > min(d.stride for d in real)):
             raise DeclinedError(f"{a.name} is not stored in the order {text}")
 
@@ -313,7 +317,8 @@ class _Binder:
         return ordered
 
     def _ordered_as_stored(self, a: _Actual, dims: list[_Dim], wanted: str) -> list[_Dim]:
-        """`any` and `same:x` for named dims: one permutation for all that are tied, from the one with most real extents."""
+        """`any` and `same:x` for named dims: one permutation for all that are tied, from the one with most real
+        extents."""
         base = wanted[5:] if wanted.startswith("same:") else a.type.name
         tied = [
             x
@@ -330,7 +335,7 @@ class _Binder:
         ordered = [dims[r] for r in order]
         if not a.constant:
             strides = [d.stride for d in ordered if d.extent > 1]
-            if any(x <= y for x, y in zip(strides, strides[1:], strict=False)):
+            if any(x <= y for x, y in itertools.pairwise(strides)):
                 raise DeclinedError(f"{a.name} is stored in another order than {model.name}")
         return ordered
 
@@ -546,7 +551,8 @@ def _product(axes: Sequence[str]) -> Expr:
 
 
 def _by_tokens(dims: list[_Dim], tokens: tuple[str, ...]) -> list[_Dim]:
-    """Dims in the order of `tokens`, a blocked dim where its outer token stands, literal extents in their own sequence."""
+    """Dims in the order of `tokens`, a blocked dim where its outer token stands, literal extents in their own
+    sequence."""
     left = list(dims)
     result: list[_Dim] = []
     for token in tokens:
@@ -569,7 +575,8 @@ def _block(token: str) -> tuple[str, str, int] | None:
 
 
 def _logical_names(o: OperandType, rank: int) -> tuple[str, ...]:
-    """Distinct names of an operand's logical axes: its dims (a literal extent by its place), d0, d1, ... inside a group."""
+    """Distinct names of an operand's logical axes: its dims (a literal extent by its place), d0, d1, ... inside a
+    group."""
     lead = next((i for i, d in enumerate(o.dims) if d.startswith("*")), None)
     if lead is None:
         return tuple(f"d{i}" if d.isdigit() else d.lower() for i, d in enumerate(o.dims))

@@ -13,7 +13,8 @@ from tiler.schedule import BoundOperand
 
 @dataclass(frozen=True, slots=True)
 class BoundAxis:
-    """A loop that may be split. `whole`: it may not. Every tile but the last is a multiple of `step`; none exceeds `limit`."""
+    """A loop that may be split. `whole`: it may not. Every tile but the last is a multiple of `step`; none exceeds
+    `limit`."""
 
     name: str
     extent: int
@@ -56,8 +57,9 @@ class Packing:
 class BoundCall:
     """One call under one implementation, ready to be tiled.
 
-    `axes` outermost first in the kernel's order, a group of any rank as NAME0, NAME1, ... (`groups` maps NAME to them);
-    `operands` inputs then outputs, absent ones left out; `cycles` reads axes (the tile's extents), `cores` and `OPERAND_DIM`.
+    `axes` outermost first in the kernel's order, a group of any rank as NAME0, NAME1, ... (`groups` maps NAME to
+    them); `operands` inputs then outputs, absent ones left out; `cycles` reads axes (the tile's extents), `cores`
+    and `OPERAND_DIM`.
     """
 
     call: str

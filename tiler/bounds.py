@@ -19,7 +19,8 @@ ENUMERATED = 1_000_000  # index maps of more points are bounded by the extent
 
 
 def touched_bytes(graph: FusedGraph, call: BoundCall, operand: BoundOperand) -> int:
-    """Bytes of an operand that the call reads or writes at all, each counted once (rows that a stride skips are not)."""
+    """Bytes of an operand that the call reads or writes at all, each counted once (rows that a stride skips are
+    not)."""
     extents = call.extents
     touched = (
         prod(_touched(i, e, extents) for i, e in zip(operand.index, operand.extent, strict=True)) * operand.itemsize

@@ -1,4 +1,5 @@
-"""Which part of an operand a tile touches: per dim, the range of its index map over the tile's axes, clipped to the tensor."""
+"""Which part of an operand a tile touches: per dim, the range of its index map over the tile's axes, clipped to the
+tensor."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ Count = Any  # an int, or a numpy array of them
 
 @dataclass(frozen=True, slots=True)
 class DimRange:
-    """`count` elements from `start`; the map reaches `before` elements in front of the tensor and `after` beyond its end."""
+    """`count` elements from `start`; the map reaches `before` elements in front of the tensor and `after` beyond its
+    end."""
 
     start: Count
     count: Count

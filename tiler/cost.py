@@ -1,8 +1,9 @@
 """The modelled cycles of a tiling: computing, and what of the data movement is not hidden behind it.
 
-Core 0 issues every command (`start` cycles each, never hidden). A copy then takes `latency`, `per_run` for each line and its bytes over the
-bandwidth. Copies of an operand with one buffer are waited for; with two, all but the first run beside the computing, together at most as
-fast as the hop. Tiles from L3 pass the L2 stage one after the other and are not hidden.
+Core 0 issues every command (`start` cycles each, never hidden). A copy then takes `latency`, `per_run` for each line
+and its bytes over the bandwidth. Copies of an operand with one buffer are waited for; with two, all but the first
+run beside the computing, together at most as fast as the hop. Tiles from L3 pass the L2 stage one after the other
+and are not hidden.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ Floats = NDArray[np.float64]
 class MoveCost:
     """One operand's movement over a grid with every tile copied once: multiply by the repeats of a loop order.
 
-    `issue` cycles are core 0's, `waited` cannot be hidden (L3), `moved` can be if double-buffered; `each` = moved per copy.
+    `issue` cycles are core 0's, `waited` cannot be hidden (L3), `moved` can be if double-buffered; `each` = moved
+    per copy.
     """
 
     issue: Floats

@@ -1,6 +1,7 @@
 """All tilings of a call as one grid: per splittable axis the tile sizes at breakpoints, per dim what its tiles hold.
 
-Arrays are indexed by grid position, one array axis per splittable axis of the call, extent 1 where a quantity does not depend on it.
+Arrays are indexed by grid position, one array axis per splittable axis of the call, extent 1 where a quantity does
+not depend on it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ GRID_LIMIT = 60_000  # grid positions; above it the axes with most candidates ar
 
 @dataclass(frozen=True, slots=True)
 class DimClasses:
-    """The distinct counts of one dim over all tile positions, in grid shape + (classes,): `times` tiles have `count` elements."""
+    """The distinct counts of one dim over all tile positions, in grid shape + (classes,): `times` tiles have `count`
+    elements."""
 
     count: Ints
     times: Ints
@@ -38,7 +40,8 @@ class DimClasses:
 
 @dataclass(frozen=True)
 class Grid:
-    """The tilings of one call. `tiles[a]` are the candidates of splittable axis a, ascending; `thinned` says some were left out."""
+    """The tilings of one call. `tiles[a]` are the candidates of splittable axis a, ascending; `thinned` says some
+    were left out."""
 
     call: BoundCall
     axes: tuple[str, ...]
@@ -65,7 +68,8 @@ class Grid:
 
 
 def breakpoints(axis: BoundAxis) -> Ints:
-    """Tile sizes worth trying: the least for each number of tiles, rounded up to the step, within the limit; ascending."""
+    """Tile sizes worth trying: the least for each number of tiles, rounded up to the step, within the limit;
+    ascending."""
     n = axis.extent
     if axis.whole or n == 1:
         return np.array([n], dtype=np.int64)
@@ -144,7 +148,8 @@ def _plain_classes(grid: Grid, axis: str) -> DimClasses:
 
 
 def _axis_classes(grid: Grid, index: Expr | None, extent: int, axis: str) -> DimClasses:
-    """One axis: the map's least and greatest coordinate at each position once, then per tile size the range of each tile."""
+    """One axis: the map's least and greatest coordinate at each position once, then per tile size the range of each
+    tile."""
     n = grid.extents[axis]
     zero, last = _whole_ranges(grid)
     points = np.arange(n, dtype=np.int64)

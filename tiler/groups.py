@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,8 +13,8 @@ from fusion_engine.expr import Expr, Name
 class GroupAxis:
     """One logical axis of a group as one operand sees it.
 
-    `axis` is the operand's own logical axis (None where its shape is shorter), `index` the coordinate: the group's axis itself
-    (`plain`), 0 where the operand broadcasts (`spread`), else an expression of it.
+    `axis` is the operand's own logical axis (None where its shape is shorter), `index` the coordinate: the group's
+    axis itself (`plain`), 0 where the operand broadcasts (`spread`), else an expression of it.
     """
 
     axis: int | None
@@ -26,7 +27,8 @@ class GroupAxis:
 
 @dataclass(frozen=True, slots=True)
 class GroupMember:
-    """An operand's part in a group: one `GroupAxis` per logical axis. `free`: a constant, whose strides follow the order."""
+    """An operand's part in a group: one `GroupAxis` per logical axis. `free`: a constant, whose strides follow the
+    order."""
 
     operand: str
     axes: tuple[GroupAxis, ...]
@@ -44,7 +46,8 @@ class FoldedAxis:
 def fold_group(
     extents: Sequence[int], members: Sequence[GroupMember], reference: GroupMember, rank: int
 ) -> tuple[FoldedAxis, ...] | str:
-    """The group's axes in the storage order of `reference`, neighbours merged, padded in front to `rank`; or why not."""
+    """The group's axes in the storage order of `reference`, neighbours merged, padded in front to `rank`; or why
+    not."""
     order = _storage_order(extents, members, reference)
     folded: list[FoldedAxis] = []
     for axis in order:
@@ -59,7 +62,8 @@ def fold_group(
 
 
 def _storage_order(extents: Sequence[int], members: Sequence[GroupMember], reference: GroupMember) -> list[int]:
-    """Axes that matter, outermost in `reference` first; extent 1 matters only to an operand with an index of its own."""
+    """Axes that matter, outermost in `reference` first; extent 1 matters only to an operand with an index of its
+    own."""
     kept = [j for j, e in enumerate(extents) if e > 1 or any(m.axes[j].index is not None for m in members)]
     return sorted(kept, key=lambda j: (-reference.axes[j].stride, j))
 
@@ -79,7 +83,7 @@ def in_order(member: GroupMember, folded: Sequence[FoldedAxis]) -> bool:
         return True
     parts = [member.axes[j] for f in folded for j in f.parts]
     strides = [p.stride for p in parts if not p.spread and p.extent > 1]
-    return all(a > b for a, b in zip(strides, strides[1:], strict=False))
+    return all(a > b for a, b in itertools.pairwise(strides))
 
 
 def plain_axis(axis: int | None, group_extent: int, extent: int, stride: int) -> GroupAxis:
@@ -94,7 +98,8 @@ def axis_names(group: str, rank: int) -> tuple[str, ...]:
 
 
 def axis_index(member: GroupMember, folded: FoldedAxis, name: str) -> Expr | None:
-    """The coordinate along a folded axis: the axis, or the operand's own expression of it; None where it is always 0."""
+    """The coordinate along a folded axis: the axis, or the operand's own expression of it; None where it is always
+    0."""
     if not folded.parts or member.axes[folded.parts[-1]].spread:
         return None
     return member.axes[folded.parts[-1]].index or Name(name)

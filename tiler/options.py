@@ -17,7 +17,8 @@ from tiler.target import Target
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """The implementation and tiling chosen for a call; `compared` choices were weighed, `notes` say what binds and what lost."""
+    """The implementation and tiling chosen for a call; `compared` choices were weighed, `notes` say what binds and
+    what lost."""
 
     bound: BoundCall
     choice: Choice
@@ -27,7 +28,8 @@ class Picked:
 
 @dataclass(frozen=True, slots=True)
 class NoFit:
-    """No tiling of any implementation fits: the least bytes that would do, and the implementation and loops that need them."""
+    """No tiling of any implementation fits: the least bytes that would do, and the implementation and loops that
+    need them."""
 
     call: str
     kernel: str
@@ -57,7 +59,8 @@ class CallOptions:
         return self._spaces[bound.implementation]
 
     def pick(self, l1: int, staged: frozenset[str] = frozenset(), stage: int | None = None) -> Picked | NoFit:
-        """The best choice within `l1`, the buffers of `staged` read tile by tile from L3 through at most `stage` L2 bytes."""
+        """The best choice within `l1`, the buffers of `staged` read tile by tile from L3 through at most `stage` L2
+        bytes."""
         levels = {b.implementation: _levels(b, staged) for b in self.bound}
         key = (l1, tuple(levels.values()), stage)
         if key not in self._memo:

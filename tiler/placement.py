@@ -30,7 +30,8 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Byte offset per block, in the order of the blocks; `peak` is the end of the highest, `bound` the most live bytes."""
+    """Byte offset per block, in the order of the blocks; `peak` is the end of the highest, `bound` the most live
+    bytes."""
 
     offsets: tuple[int, ...]
     peak: int
@@ -50,10 +51,11 @@ def live_bytes(blocks: Sequence[Block], calls: int) -> list[int]:
     return result
 
 
-def place(blocks: Sequence[Block], calls: int) -> Placement:
-    """Offsets for all blocks at the least peak found: first fit in several sequences, then CP-SAT if the bound is not reached.
+def place(blocks: Sequence[Block], calls: int, enough: int | None = None) -> Placement:
+    """Offsets for all blocks at the least peak found: first fit in several sequences, then CP-SAT if the bound is
+    not reached.
 
-    Deterministic: one worker, a fixed seed, a limit in deterministic time.
+    A peak up to `enough` is good enough. Deterministic: one worker, a fixed seed, a limit in deterministic time.
     """
     bound = max(live_bytes(blocks, calls), default=0)
     best: tuple[int, list[int]] | None = None
@@ -62,11 +64,11 @@ def place(blocks: Sequence[Block], calls: int) -> Placement:
         peak = _peak(blocks, offsets)
         if best is None or peak < best[0]:
             best = peak, offsets
-        if peak == bound:
+        if peak <= max(bound, enough or 0):
             break
     assert best is not None
     peak, offsets = best
-    if peak > bound:
+    if peak > max(bound, enough or 0):
         offsets = _solve(blocks, bound, peak, offsets) or offsets
     return Placement(tuple(offsets), _peak(blocks, offsets), bound)
 

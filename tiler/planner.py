@@ -11,13 +11,15 @@ from fusion_engine.kernels.descriptor import Kernel
 from tiler.bound import BoundCall, Packing
 from tiler.bounds import call_bytes, network_bounds
 from tiler.cost import align16
+from tiler.homes import Homes
 from tiler.liveness import Life, activation_lives, constant_outputs
-from tiler.memory import Homes, decide_homes
+from tiler.memory import decide_homes
 from tiler.options import CallOptions, Picked, call_options
 from tiler.placement import Block, place
 from tiler.schedule import CallPlan, Loop, OperandPlan, PackedConstant, Residency, Schedule, Transfer
 from tiler.search import Choice
 from tiler.target import Target
+from tiler.timeline import commands_of
 
 
 def schedule(
@@ -28,17 +30,16 @@ def schedule(
     l2: int | None = None,
     l3: int | None = None,
 ) -> Schedule:
-    """Plan a network on a target: per call the implementation, tiles, loop order and buffers of least modelled cycles under the
-    L1 budget; an address for every buffer; transfers of constants.
+    """Plan a network on a target: per call the implementation, tiles, loop order and buffers of least modelled
+    cycles under the L1 budget; an address for every buffer; transfers of constants.
 
-    `l1`, `l2`, `l3` are bytes for plan data in place of the target's. Raises GapFuseError: a call that no implementation takes,
-    or a memory that is too small, with the smallest size that would do.
+    `l1`, `l2`, `l3` are bytes for plan data in place of the target's. Raises GapFuseError: a call that no
+    implementation takes, or a memory that is too small, with the smallest size that would do.
     """
     target = target.with_budgets(l1, l2, l3)
     options = call_options(graph, kernels, target)
     lives = activation_lives(graph)
-    rate = target.hops["l3_l2"].bytes_per_cycle
-    homes = decide_homes(options, lives, target.budget("l1"), target.budget("l2"), rate)
+    homes = decide_homes(options, lives, target)
     return _Assembly(graph, target, options, lives, homes).schedule()
 
 
@@ -63,7 +64,7 @@ class _Assembly:
         calls = tuple(self._call(i, p) for i, p in enumerate(self.homes.picked))
         transfers = self._transfers()
         bound_bytes = sum(c.bound_bytes["l2_l1"] for c in calls)
-        stalls = stall_cycles(calls, transfers, self.target)
+        stalls = self.homes.cycles - sum(c.total_cycles for c in calls)
         running = [t for t in transfers if t.start >= 0]
         return Schedule(
             network=self.graph.name,
@@ -112,7 +113,8 @@ class _Assembly:
         if end > self.target.budget("l3"):
             raise GapFuseError(
                 Diagnostic(
-                    f"L3 is too small: {at} bytes of constants and {end - at} of activations, {self.target.budget('l3')} are there",
+                    f"L3 is too small: {at} bytes of constants and {end - at} of activations, "
+                    f"{self.target.budget('l3')} are there",
                     help=f"the smallest L3 that would do is {end} bytes",
                 )
             )
@@ -136,12 +138,12 @@ class _Assembly:
 
     def _transfers(self) -> tuple[Transfer, ...]:
         opening = [self._transfer(r, o, -1, 0) for r, o in self.homes.resident.items()]
-        fetches = [self._transfer(r, o, f.start, f.wait) for r, (f, o) in self.homes.fetched.items()]
-        return (*opening, *sorted(fetches, key=lambda t: (t.start, t.wait, t.root)))
+        fetched = sorted(self.homes.fetched.values(), key=lambda x: x[0].order)
+        return (*opening, *(self._transfer(f.root, o, f.start, f.wait) for f, o in fetched))
 
     def _transfer(self, root: str, l2: int, start: int, wait: int) -> Transfer:
         size = self.constants[root].bytes
-        commands = -(-size // self.target.hops["l3_l2"].max_bytes)
+        commands = commands_of(size, self.target.hops["l3_l2"])
         return Transfer(root, "in", l2, self.deep.cold[root], size, start, wait, commands)
 
     # ---- calls ----
@@ -227,20 +229,6 @@ def l1_layout(
         at += choice.scratch[s.name] * (cores if s.per == "core" else 1)
     accumulator = (at, choice.accumulator) if bound.accumulate is not None else None
     return buffers, scratch, accumulator, at + align16(choice.accumulator)
-
-
-def stall_cycles(calls: Sequence[CallPlan], transfers: Sequence[Transfer], target: Target) -> int:
-    """Cycles that calls wait for constants from L3, commands issued included: one engine, transfers in the order of their starts."""
-    hop = target.hops["l3_l2"]
-    now, engine = 0.0, 0.0
-    ready: dict[int, float] = {}
-    for i, call in enumerate(calls):
-        for t in (t for t in transfers if t.start == i):
-            now += t.commands * hop.start
-            engine = max(engine, now) + hop.latency + t.bytes / hop.bytes_per_cycle
-            ready[t.wait] = max(ready.get(t.wait, 0.0), engine)
-        now = max(now, ready.get(i, 0.0)) + call.total_cycles
-    return round(now) - sum(c.total_cycles for c in calls)
 
 
 def _total(calls: Sequence[CallPlan], hop: str, what: str) -> int:

@@ -12,9 +12,9 @@ from fusion_engine.expr import Expr
 class BoundOperand:
     """An operand of one call under one implementation, its dims already in L1 storage order (outermost first).
 
-    `index[d]` gives the coordinate along dim d from the axes (numbers substituted); None is the whole extent.
-    The far element at coordinates c lies `far_offset + sum(c * far_strides)` elements into `root`.
-    For constants `root` is the packed constant, dense in these dims. `strides_of[axis]` maps an any-rank axis to its dim, or None.
+    `index[d]` gives the coordinate along dim d from the axes (numbers substituted); None is the whole extent. The
+    far element at coordinates c lies `far_offset + sum(c * far_strides)` elements into `root`. For constants `root`
+    is the packed constant, dense in these dims. `strides_of[axis]` maps an any-rank axis to its dim, or None.
     """
 
     name: str
@@ -49,10 +49,11 @@ class Loop:
 class OperandPlan:
     """How one operand's tiles travel.
 
-    `depth` is the number of loops around its copy: 0 = once before all loops, d = in the body of loops[d-1]. Inputs are copied when entering
-    the body, outputs when leaving it. `l1` holds one L1 byte offset, or two when double-buffered. `level` is the home of the far side:
-    "l2" at byte offset `far`, or "l3", where every tile passes through `stage` (an L2 byte offset). `bytes` and `transfers` count per hop,
-    over the whole call, key "l2_l1" / "l3_l2".
+    `depth` is the number of loops around its copy: 0 = once before all loops, d = in the body of loops[d-1]. Inputs
+    are copied when entering the body, outputs when leaving it. `l1` holds one L1 byte offset, or two when
+    double-buffered. `level` is the home of the far side: "l2" at byte offset `far`, or "l3", where every tile passes
+    through `stage` (an L2 byte offset). `bytes` and `transfers` count per hop, over the whole call, key "l2_l1" /
+    "l3_l2".
     """
 
     operand: BoundOperand
@@ -114,7 +115,8 @@ class Residency:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A whole buffer between L3 and L2: started before call `start` (-1 = when opening), complete before call `wait`."""
+    """A whole buffer between L3 and L2: started before call `start` (-1 = when opening), complete before call
+    `wait`."""
 
     root: str
     direction: str  # "in" (L3 to L2) | "out"

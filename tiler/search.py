@@ -1,10 +1,11 @@
-"""The complete search for one call under one implementation: tile sizes x loop orders x double buffering, under the L1 budget."""
+"""The complete search for one call under one implementation: tile sizes x loop orders x double buffering, under the
+L1 budget."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import pairwise, permutations
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,8 @@ MAX_SUBSETS = 7  # operands whose double buffering is tried in every combination
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One tiling. `loops` outermost first as (axis, tile); `depth`, `double` and counts per operand, in the call's order.
+    """One tiling. `loops` outermost first as (axis, tile); `depth`, `double` and counts per operand, in the call's
+    order.
 
     `bytes` and `transfers` per hop over the whole call. `scratch` is bytes of one piece per buffer.
     """
@@ -39,6 +41,11 @@ class Choice:
     stage_bytes: int
     compute_cycles: int
     total_cycles: int
+
+    @property
+    def deep_bytes(self) -> int:
+        """Bytes between L3 and L2."""
+        return sum(b.get("l3_l2", 0) for b in self.bytes)
 
     @property
     def key(self) -> tuple[int, int, int, int]:
@@ -66,7 +73,8 @@ class Outcome:
 
 
 class Space:
-    """Everything about one bound call that does not depend on budgets: the grid and its tables. Made once, searched often."""
+    """Everything about one bound call that does not depend on budgets: the grid and its tables. Made once, searched
+    often."""
 
     def __init__(self, call: BoundCall, target: Target) -> None:
         self.call, self.target = call, target
@@ -99,7 +107,8 @@ class Space:
     # ---- the search ----
 
     def search(self, l1: int, levels: Sequence[str], stage: int | None = None, beat: int | None = None) -> Outcome:
-        """The best tiling within `l1` bytes; `levels` says per operand where its far side is, `stage` bounds the L2 stages.
+        """The best tiling within `l1` bytes; `levels` says per operand where its far side is, `stage` bounds the L2
+        stages.
 
         With `beat`, only tilings of fewer cycles count: `best` is None if there is none.
         """
@@ -142,7 +151,7 @@ class Space:
         for first in permutations(outer):
             for last in permutations(inner):
                 order = first + last
-                pairs = zip(order, order[1:], strict=False)
+                pairs = pairwise(order)
                 same_side = all(
                     kind[a] != kind[b] or place[a] < place[b] or (a in over) != (b in over) for a, b in pairs
                 )
@@ -196,7 +205,8 @@ class Space:
         return bytes_, transfers
 
     def repeats(self, order: Sequence[str]) -> list[Any]:
-        """Per operand, how often each of its tiles is copied: trips of the loops outside its deepest that it does not depend on."""
+        """Per operand, how often each of its tiles is copied: trips of the loops outside its deepest that it does
+        not depend on."""
         result = []
         for reads in self.reads:
             active: Any = np.zeros(1, bool)

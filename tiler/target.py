@@ -50,7 +50,8 @@ class Hop:
 
 @dataclass(frozen=True)
 class Target:
-    """A machine. `levels` and `hops` by name ("l1", "l2", "l3"; "l2_l1", "l3_l2"); `build` and `port` are for the emitter."""
+    """A machine. `levels` and `hops` by name ("l1", "l2", "l3"; "l2_l1", "l3_l2"); `build` and `port` are for the
+    emitter."""
 
     name: str
     summary: str
@@ -69,7 +70,8 @@ class Target:
         return self.levels[level].budget
 
     def with_budgets(self, l1: int | None = None, l2: int | None = None, l3: int | None = None) -> Target:
-        """The same target with other bytes for plan data (None: as it was). Raises GapFuseError for more than there is."""
+        """The same target with other bytes for plan data (None: as it was). Raises GapFuseError for more than there
+        is."""
         asked = {"l1": l1, "l2": l2, "l3": l3}
         levels = {name: _with_budget(level, asked.get(name)) for name, level in self.levels.items()}
         return replace(self, levels=levels)

@@ -1,4 +1,5 @@
-"""What copying an operand's tiles takes, for every tiling of a grid: bytes, commands, lines and copies, exact over all tiles."""
+"""What copying an operand's tiles takes, for every tiling of a grid: bytes, commands, lines and copies, exact over
+all tiles."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from tiler.target import Hop
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """Copying boxes once each, summed over all tiles: `commands`, `lines` (runs of commands that have several), as the moves say."""
+    """Copying boxes once each, summed over all tiles: `commands`, `lines` (runs of commands that have several), as
+    the moves say."""
 
     commands: Ints
     lines: Ints
@@ -27,8 +29,8 @@ class Commands:
 class OperandTraffic:
     """One operand over a grid, every tile copied once: arrays in grid shape.
 
-    `tile_bytes` is the greatest tile; `copies` counts tiles that are not empty; `far` are the commands between the far level
-    and a dense tile under each hop's limits, `dense` those between two dense tiles.
+    `tile_bytes` is the greatest tile; `copies` counts tiles that are not empty; `far` are the commands between the
+    far level and a dense tile under each hop's limits, `dense` those between two dense tiles.
     """
 
     tile_bytes: Ints
@@ -101,7 +103,8 @@ def box_commands(extent: Sequence[Any], pitch: Sequence[int], item: int, limits:
 
 
 def _merged(extent: Sequence[Any], pitch: Sequence[int]) -> tuple[list[Any], list[Any], Any]:
-    """The two innermost blocks after merging (extents and pitches, (1, 0) where absent) and the product of the others."""
+    """The two innermost blocks after merging (extents and pitches, (1, 0) where absent) and the product of the
+    others."""
     extents: list[Any] = [1, 1]
     pitches: list[Any] = [0, 0]
     rest: Any = 1

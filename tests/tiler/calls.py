@@ -24,7 +24,8 @@ def tight_target(max_bytes: int = 64, max_stride: int = 40) -> Target:
 def operand(
     access: str, extent: tuple[int, ...], order: tuple[int, ...], role: str = "in", itemsize: int = 1, pad: int = 0
 ) -> BoundOperand:
-    """An operand from its access over logical dims, stored in `order`, its innermost rows `pad` elements longer than read."""
+    """An operand from its access over logical dims, stored in `order`, its innermost rows `pad` elements longer than
+    read."""
     name, index = parse_access(access)
     strides = [0] * len(extent)
     step = 1

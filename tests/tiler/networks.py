@@ -36,9 +36,8 @@ class Builder:
 
     def call(self, kernel: str, operands: tuple[tuple[str, str], ...], result: str, /, **attrs: object) -> str:
         name = f"call{len(self.calls)}"
-        self.calls.append(
-            Call(name, kernel, operands, (("y", result),), tuple(attrs.items()), Provenance("r", "v", "", (name,)))
-        )  # type: ignore[arg-type]
+        provenance = Provenance("r", "v", "", (name,))
+        self.calls.append(Call(name, kernel, operands, (("y", result),), tuple(attrs.items()), provenance))  # type: ignore[arg-type]
         return result
 
     def conv(self, x: str, k: int, size: int = 3, stride: int = 1) -> str:
@@ -84,7 +83,7 @@ def networks(draw: st.DrawFn) -> FusedGraph:
     x, free = first, [first]
     for _ in range(draw(st.integers(1, 6))):
         kind = draw(st.sampled_from(["conv", "stride", "depthwise", "add", "pool", "concat"]))
-        _, c, h, w = b.shape(x)
+        _, _, h, w = b.shape(x)
         if kind == "conv":
             x = b.conv(x, draw(st.integers(1, 40)), draw(st.sampled_from([1, 3])))
         elif kind == "stride":

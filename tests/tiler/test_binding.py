@@ -50,11 +50,10 @@ def memory(graph: FusedGraph, values: Mapping[str, np.ndarray]) -> dict[str, np.
     flat = {b.name: np.zeros(int(np.prod(b.shape)), b.dtype) for b in graph.buffers if b.alias is None}
     for name, value in values.items():
         s = graph.storage(name)
-        at = s.offset + sum(
-            (np.arange(n) * t).reshape([-1 if i == a else 1 for i in range(len(s.shape))])
-            for a, (n, t) in enumerate(zip(s.shape, s.strides, strict=True))
-        )
-        flat[s.root][np.broadcast_to(at, s.shape)] = value
+        at = np.full(s.shape, s.offset)
+        for axis, (extent, stride) in enumerate(zip(s.shape, s.strides, strict=True)):
+            at += (np.arange(extent) * stride).reshape([-1 if i == axis else 1 for i in range(len(s.shape))])
+        flat[s.root][at] = value
     return flat
 
 
@@ -74,7 +73,7 @@ def grid(call: BoundCall) -> dict[str, np.ndarray]:
 
 @st.composite
 def broadcasts(draw: st.DrawFn) -> FusedGraph:
-    """y = a + b with shapes that broadcast, stored in one random order; b sometimes a constant, a sometimes a transposed view."""
+    """y = a + b that broadcast, in one random storage order; b sometimes a constant, a sometimes a transposed view."""
     shape = tuple(draw(st.integers(1, 4)) for _ in range(draw(st.integers(1, 4))))
     order = tuple(draw(st.permutations(range(len(shape)))))
     cut = draw(st.integers(0, len(shape)))
