@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -56,13 +57,23 @@ def _contains(item: Value, many: Value) -> bool:
     return any(truth_of(_equal(item, m)) for m in many)
 
 
+def _whole(fn: Callable[..., Any]) -> Callable[..., Value]:
+    def divided(a: Value, b: Value) -> Value:
+        x, y = array_of(a), array_of(b)
+        if np.any(y == 0):
+            raise NotKnownError("division by zero")
+        return simple(fn(x, y))
+
+    return divided
+
+
 OPERATORS: Mapping[str, Callable[..., Value]] = {
     "+": numeric(lambda a, b: a + b),
     "-": numeric(lambda a, b: a - b),
     "*": numeric(lambda a, b: a * b),
     "/": numeric(lambda a, b: np.true_divide(a, b)),
-    "//": numeric(lambda a, b: np.floor_divide(a, b)),
-    "%": numeric(lambda a, b: np.mod(a, b)),
+    "//": _whole(np.floor_divide),
+    "%": _whole(np.mod),
     "**": numeric(lambda a, b: np.power(a.astype(np.float64), b)),
     "neg": numeric(lambda a: -a),
     "==": _equal,

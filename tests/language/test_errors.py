@@ -174,8 +174,12 @@ def kernel(name: str, inputs: tuple[OperandType, ...], attrs: tuple[AttrType, ..
 
 def test_kernel_signatures_are_checked(tmp_path: Path) -> None:
     kernels = {
-        "soft": kernel("soft", (OperandType("x", "float32", ("*S",)), OperandType("w", "float32", ("*S",))), (AttrType("lo", "float", None, None, True),))
-    }  # fmt: skip
+        "soft": kernel(
+            "soft",
+            (OperandType("x", "float32", ("*S",)), OperandType("w", "float32", ("*S",))),
+            (AttrType("lo", "float", None, None, True),),
+        )
+    }
     folder = write(tmp_path, simple("y = Exp(x)", emit="{kernel: soft, args: {z: x}, attrs: {low: 1.0}}"))
     found = {d.message: d.help for d in check_rules([folder], kernels)}
     assert "kernel `soft` has no operand `z`" in found
@@ -196,8 +200,11 @@ def test_later_directories_override_by_name(tmp_path: Path) -> None:
     assert any("is there twice" in d.message for d in check_rules([first], None))
 
 
-RULE = simple("c = Conv(x, w, b | None, group=g)\ny = act(c) -> lo, hi", given='{x: real, w: const real, b: "const real | none"}',
-              emit="{kernel: k, args: {x: x, w: w, b: b}, attrs: {g: g, lo: lo, hi: hi}}")  # fmt: skip
+RULE = simple(
+    "c = Conv(x, w, b | None, group=g)\ny = act(c) -> lo, hi",
+    given='{x: real, w: const real, b: "const real | none"}',
+    emit="{kernel: k, args: {x: x, w: w, b: b}, attrs: {g: g, lo: lo, hi: hi}}",
+)
 
 
 def test_the_rule_that_is_broken_below_is_sound(tmp_path: Path) -> None:

@@ -291,7 +291,8 @@ def quantise(
 ) -> Drawn:
     """The drawn model with DequantizeLinear on captures stored as integers, and QuantizeLinear on the result.
 
-    `stored` maps captures to (dtype, symmetric, axis). The result's scale fits [low, high], or is that of capture `like`.
+    `stored` maps captures to (dtype, symmetric, axis). The result's scale fits
+    [low, high], or is that of capture `like`.
     """
     q = replace(drawn, nodes=[], constants=dict(drawn.constants), inputs={})
     renamed: dict[str, str] = {}
