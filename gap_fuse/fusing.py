@@ -13,6 +13,7 @@ from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
 from gap_fuse.rooms import room
 
 DEFAULT_CORES = 8
+_LIBRARY = {"classes.yaml", "fragments.yaml"}  # beside rules, not rules
 
 
 def _planned(
@@ -46,4 +47,6 @@ def explain(
 def check(paths: Sequence[Path], kernels: Sequence[Path] = ()) -> tuple[int, Sequence[Diagnostic]]:
     """How many rules were read and every mistake found in them."""
     known = load_kernels([room("kernels"), *kernels])
-    return check_rules(list(paths) or [room("rules")], known)
+    chosen = list(paths) or [room("rules")]
+    count = sum(len(list(p.rglob("*.yaml"))) - len(_LIBRARY & {f.name for f in p.rglob("*.yaml")}) if p.is_dir() else 1 for p in chosen)
+    return count, check_rules(chosen, known)

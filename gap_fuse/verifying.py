@@ -10,14 +10,15 @@ import numpy as np
 
 from fusion_engine import FusedGraph, run_reference
 from fusion_engine.tolerances import KERNEL, NETWORK
-from gap_fuse.arrays import Port, Samples, draw_samples, read_samples
+from gap_fuse.arrays import Samples, draw_samples, read_samples
 from gap_fuse.comparing import Difference, TopOne, difference, top_one
 from gap_fuse.compiling import Compiled, read_compiled
 from gap_fuse.oracle import run_oracle
 from gap_fuse.proving import CallProof, prove_calls
-from gap_fuse.running import Execution, execute
+from gap_fuse.running import TIMINGS, Build, Execution, counter_mismatches, execute, ports
 
 DRAWN_SAMPLES = 4
+FAST_BEYOND = 64  # samples: more run on the port that only copies, a few on the hostile one
 REFERENCE_SAMPLES = 4  # the numpy references are slow: the first few samples go through them, buffer by buffer
 
 
@@ -104,23 +105,26 @@ def _against_model(o: OutputVerdict) -> str:
 def verify(folder: Path | str, inputs: Path | str | None = None, *, samples: int | None = None, seed: int = 0, sanitize: bool = False) -> Verdict:
     """Build the C in `folder`, run it and compare; see Verdict. Raises GapFuseError for bad input or where it cannot be built."""
     compiled = read_compiled(Path(folder))
-    ins, outs = ports(compiled.graph, compiled.graph.inputs), ports(compiled.graph, compiled.graph.outputs)
+    ins, outs = ports(compiled, compiled.graph.inputs), ports(compiled, compiled.graph.outputs)
     data = read_samples(Path(inputs), ins, outs, samples) if inputs else draw_samples(ins, samples or DRAWN_SAMPLES, seed)
-    dumped = execute(compiled, first(data, REFERENCE_SAMPLES), sanitize=sanitize, dump=True)
-    rest = execute(compiled, data, sanitize=sanitize)
-    return judge(compiled, data, dumped, rest)
+    sanitizers = "address,undefined" if sanitize else ""
+    few = first(data, REFERENCE_SAMPLES)
+    traced = [execute(compiled, few, Build(sanitizers, trace=True), timing=t, seed=seed + 1) for t in TIMINGS]
+    whole = execute(compiled, data, Build(sanitizers, fast=data.count > FAST_BEYOND and not sanitize)) if data.count > few.count else traced[0]
+    return judge(compiled, data, traced, whole)
 
 
-def judge(compiled: Compiled, data: Samples, dumped: Execution, execution: Execution) -> Verdict:
-    """Compare what the C did with references, nodes and model."""
+def judge(compiled: Compiled, data: Samples, traced: Sequence[Execution], whole: Execution) -> Verdict:
+    """Compare what the C did with references, nodes and model. `traced` are runs of the first samples under each timing of the copies."""
     graph = compiled.graph
     references = [run_reference(graph, compiled.kernels, data.sample(i)) for i in range(min(data.count, REFERENCE_SAMPLES))]
-    buffers = {name: _worst([difference(dumped.buffers[name][i], ref[name]) for i, ref in enumerate(references)]) for name in dumped.buffers}
+    buffers = {name: _worst([difference(t.buffers[name][i], ref[name]) for t in traced for i, ref in enumerate(references)]) for name in traced[0].buffers}
     unequal = tuple(n for n, d in buffers.items() if not _equal_enough(graph, n, d))
     truth = run_oracle(compiled.model, graph.outputs, data)
-    outputs = tuple(_judge_output(graph, name, execution.outputs[name], truth[name], data) for name in graph.outputs)
+    outputs = tuple(_judge_output(graph, name, whole.outputs[name], truth[name], data) for name in graph.outputs)
     calls = prove_calls(compiled, references[0]) if references else ()
-    return Verdict(graph.name, data.count, buffers, unequal, calls, outputs, execution.counter_mismatches)
+    counters = tuple(dict.fromkeys(s for t in traced for s in counter_mismatches(compiled, t)))
+    return Verdict(graph.name, data.count, buffers, unequal, calls, outputs, counters)
 
 
 def _worst(differences: Sequence[Difference]) -> Difference:
@@ -143,10 +147,6 @@ def _judge_output(graph: FusedGraph, name: str, got: np.ndarray, wanted: np.ndar
     if data.labels is not None and rows[0].shape[1] > 1:
         accuracy = (float(np.mean(rows[1].argmax(1) == data.labels)), float(np.mean(rows[0].argmax(1) == data.labels)))
     return OutputVerdict(name, difference(got, wanted), step, decisions, accuracy)
-
-
-def ports(graph: FusedGraph, names: Sequence[str]) -> tuple[Port, ...]:
-    return tuple(Port(n, graph.buffer[n].dtype, graph.buffer[n].shape) for n in names)
 
 
 def first(data: Samples, count: int) -> Samples:
