@@ -95,15 +95,16 @@ def values(rng: np.random.Generator, dtype: np.dtype, shape: tuple[int, ...]) ->
     return rng.integers(low, high + 1, shape).astype(dtype)
 
 
-def assert_close(have: list[np.ndarray], want: list[np.ndarray], steps: int = 1) -> None:
-    """Floats within 1e-5 of the largest magnitude, int8 within `steps` steps, everything else equal."""
+def assert_close(have: list[np.ndarray], want: list[np.ndarray], steps: int = 1, summands: float = 0.0) -> None:
+    """Floats within 1e-5 of the largest magnitude (of the result, or of what is summed), int8 within `steps` steps,
+    everything else equal."""
     assert len(have) == len(want)
     for h, w in zip(have, want, strict=True):
         assert (h.shape, h.dtype) == (w.shape, w.dtype)
         if w.dtype.kind == "f":
             finite = np.isfinite(w)
             assert np.array_equal(np.isfinite(h), finite)
-            scale = max(1e-6, float(np.max(np.abs(w[finite]), initial=0.0)))
+            scale = max(1e-6, summands, float(np.max(np.abs(w[finite]), initial=0.0)))
             assert float(np.max(np.abs(h[finite] - w[finite]), initial=0.0)) <= 1e-5 * scale
         elif w.dtype == np.int8:
             assert int(np.max(np.abs(h.astype(int) - w.astype(int)), initial=0)) <= steps
