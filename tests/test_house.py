@@ -42,24 +42,21 @@ def test_data_rooms_are_not_packages(room: str) -> None:
     assert list((ROOT / room).rglob("__init__.py")) == []
 
 
-def test_public_functions_have_docstrings() -> None:
+@pytest.mark.parametrize("package", sorted(OURS))
+def test_public_functions_have_docstrings(package: str) -> None:
+    exported = _exported(ROOT / package / "__init__.py")
+    assert exported
     bare = [
         f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
-        for package in sorted(OURS)
-        for path in [ROOT / package / "__init__.py"]
-        for name in _exported(path)
-        for node in _definitions(package, name)
-        if ast.get_docstring(node) is None
+        for path in sources(package)
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name in exported and ast.get_docstring(node) is None
     ]
     assert bare == []
 
 
-def _exported(init: Path) -> list[str]:
+def _exported(init: Path) -> set[str]:
     for node in ast.parse(init.read_text()).body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
-            return list(ast.literal_eval(node.value))
-    return []
-
-
-def _definitions(package: str, name: str) -> list[ast.FunctionDef]:
-    return [n for p in sources(package) for n in ast.parse(p.read_text()).body if isinstance(n, ast.FunctionDef) and n.name == name]
+            return set(ast.literal_eval(node.value))
+    return set()
