@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from fusion_engine.expr import Expr, Name
 
@@ -83,7 +83,7 @@ def in_order(member: GroupMember, folded: Sequence[FoldedAxis]) -> bool:
         return True
     parts = [member.axes[j] for f in folded for j in f.parts]
     strides = [p.stride for p in parts if not p.spread and p.extent > 1]
-    return all(a > b for a, b in itertools.pairwise(strides))
+    return all(a > b for a, b in pairwise(strides))
 
 
 def plain_axis(axis: int | None, group_extent: int, extent: int, stride: int) -> GroupAxis:
