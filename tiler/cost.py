@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fusion_engine.expr import names
+from fusion_engine.expr import Expr, bounds, names
 from tiler.grid import Grid, Ints, axis_classes, formula
-from tiler.schedule import BoundOperand
 from tiler.target import Hop, Target
 from tiler.traffic import Commands, OperandTraffic
 
@@ -108,9 +107,7 @@ def accumulator_bytes(grid: Grid) -> Any:
     return size
 
 
-def _span(grid: Grid, index: Any) -> Any:
-    from fusion_engine.expr import bounds
-
+def _span(grid: Grid, index: Expr) -> Any:
     zero: dict[str, Any] = dict.fromkeys(grid.extents, 0)
     last = {a: grid.tile(a) - 1 for a in grid.extents}
     low, high = bounds(index, zero, last)
@@ -122,7 +119,3 @@ def align16(value: Any) -> Any:
     if isinstance(value, (int, float)):
         return -(-int(np.ceil(value)) // 16) * 16
     return (-(-np.ceil(value).astype(np.int64) // 16)) * 16
-
-
-def is_const(operand: BoundOperand) -> bool:
-    return operand.role == "const"

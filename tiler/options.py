@@ -11,7 +11,9 @@ from fusion_engine.graph import Call, FusedGraph
 from fusion_engine.kernels.descriptor import Kernel
 from tiler.binding import bind
 from tiler.bound import BoundCall
-from tiler.search import Choice, Infeasible, Space
+from tiler.choice import Choice, Infeasible
+from tiler.search import search
+from tiler.space import Space
 from tiler.target import Target
 
 
@@ -78,8 +80,8 @@ class CallOptions:
             if best is not None and least >= best[1].total_cycles:
                 lost.append(f"{b.implementation}: {least} cycles of computing alone")
                 continue
-            outcome = self.space(b).search(
-                l1, levels[b.implementation], stage, None if best is None else best[1].total_cycles
+            outcome = search(
+                self.space(b), l1, levels[b.implementation], stage, None if best is None else best[1].total_cycles
             )
             compared, thinned = compared + outcome.compared, thinned or outcome.thinned
             if isinstance(outcome.best, Infeasible):

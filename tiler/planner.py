@@ -10,6 +10,7 @@ from fusion_engine.graph import FusedGraph
 from fusion_engine.kernels.descriptor import Kernel
 from tiler.bound import BoundCall, Packing
 from tiler.bounds import call_bytes, network_bounds
+from tiler.choice import Choice
 from tiler.cost import align16
 from tiler.homes import Homes
 from tiler.liveness import Life, activation_lives, constant_outputs
@@ -17,7 +18,6 @@ from tiler.memory import decide_homes
 from tiler.options import CallOptions, Picked, call_options
 from tiler.placement import Block, place
 from tiler.schedule import CallPlan, Loop, OperandPlan, PackedConstant, Residency, Schedule, Transfer
-from tiler.search import Choice
 from tiler.target import Target
 from tiler.timeline import commands_of
 

@@ -14,7 +14,8 @@ class BoundOperand:
 
     `index[d]` gives the coordinate along dim d from the axes (numbers substituted); None is the whole extent. The
     far element at coordinates c lies `far_offset + sum(c * far_strides)` elements into `root`. For constants `root`
-    is the packed constant, dense in these dims. `strides_of[axis]` maps an any-rank axis to its dim, or None.
+    is the packed constant, dense in these dims. The dims of a group of any rank are named after its folded axes (i0,
+    i1, ...); one that is broadcast has extent 1, index 0 and stride 0.
     """
 
     name: str
@@ -141,7 +142,10 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Schedule:
-    """A complete plan for one network on one target. Offsets and sizes in bytes."""
+    """A complete plan for one network on one target. Offsets and sizes in bytes.
+
+    `bytes`, `transfer_count` and the cycles are those of one run; transfers when opening (start -1) are not in them.
+    """
 
     network: str
     target: str

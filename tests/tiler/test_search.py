@@ -11,14 +11,16 @@ from hypothesis import strategies as st
 from tests.tiler import walk
 from tests.tiler.calls import TARGET, bound_call, calls, convolutions, operand, tight_target
 from tiler.bound import BoundAxis, BoundCall
+from tiler.choice import Choice, Infeasible
 from tiler.grid import breakpoints
-from tiler.search import Choice, Infeasible, Space
+from tiler.search import search
+from tiler.space import Space
 
 NEAR = ("l2",) * 9
 
 
 def best(call: BoundCall, l1: int) -> Choice | Infeasible:
-    found = Space(call, TARGET).search(l1, NEAR[: len(call.operands)]).best
+    found = search(Space(call, TARGET), l1, NEAR[: len(call.operands)]).best
     assert found is not None
     return found
 
@@ -26,7 +28,7 @@ def best(call: BoundCall, l1: int) -> Choice | Infeasible:
 @given(calls(), st.integers(16, 1500), st.booleans())
 def test_figures_are_those_of_a_walk_over_all_tiles(call: BoundCall, l1: int, tight: bool) -> None:
     target = tight_target() if tight else TARGET
-    found = Space(call, target).search(l1, NEAR[: len(call.operands)]).best
+    found = search(Space(call, target), l1, NEAR[: len(call.operands)]).best
     if not isinstance(found, Choice):
         return
     hop = target.hops["l2_l1"]
@@ -111,7 +113,7 @@ def test_the_same_call_gives_the_same_choice(call: BoundCall, l1: int) -> None:
 
 @given(convolutions(), st.integers(100, 900))
 def test_tiles_from_l3_pass_the_stage(call: BoundCall, l1: int) -> None:
-    found = Space(call, TARGET).search(l1, ("l3", "l2", "l2", "l3")).best
+    found = search(Space(call, TARGET), l1, ("l3", "l2", "l2", "l3")).best
     near = best(call, l1)
     if isinstance(found, Choice) and isinstance(near, Choice):
         assert found.stage_bytes == sum(walk.align(found.tile_bytes[i]) for i in (0, 3))
@@ -136,7 +138,7 @@ def test_a_huge_space_is_thinned_and_says_so() -> None:
     x = operand("x[a, b, c, d]", (999, 999, 999, 999), (0, 1, 2, 3))
     y = operand("y[a, b, c, d]", (999, 999, 999, 999), (0, 1, 2, 3), "out")
     call = bound_call([BoundAxis(a, 999) for a in "abcd"], [x, y], "a*b*c*d")
-    outcome = Space(call, TARGET).search(30000, NEAR[:2])
+    outcome = search(Space(call, TARGET), 30000, NEAR[:2])
     assert outcome.thinned
     assert isinstance(outcome.best, Choice)
 

@@ -1,0 +1,65 @@
+"""Schedules of real networks: bounds, budgets, speed."""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import fusion_engine as fe
+from tests.tiler.calls import TARGET
+from tests.tiler.networks import KERNELS
+from tiler import schedule
+from tiler.schedule_json import schedule_from_json, schedule_to_json
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMES = ("resnet8", "dscnn", "mobilenetv1_025", "autoencoder")
+
+
+@cache
+def fused(path: Path) -> fe.FusedGraph:
+    rules = fe.load_rules([ROOT / "rules"], KERNELS)
+    planned = fe.plan(fe.read_model(path, {}), rules, KERNELS, TARGET.cores)
+    return fe.order_layouts(fe.apply(planned.view, planned.plan, KERNELS), KERNELS)
+
+
+def network(shared: Path, name: str) -> fe.FusedGraph:
+    return fused(shared / "bench" / "models" / f"{name}.onnx")
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", [f"{n}{kind}" for n in NAMES for kind in ("", "_int8_qdq")])
+def test_figures_stand_above_their_bounds(shared: Path, name: str) -> None:
+    graph = network(shared, name)
+    begun = time.process_time()
+    s = schedule(graph, KERNELS, TARGET)
+    assert time.process_time() - begun < 3
+    assert s.bounds.bytes_per_call <= s.bytes["l2_l1"] <= 1.5 * s.bounds.bytes_per_call
+    assert s.bounds.compute_cycles <= s.compute_cycles <= s.total_cycles
+    assert all(s.peaks[level] <= s.budgets[level] for level in s.peaks)
+    assert schedule_from_json(schedule_to_json(s)) == s
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", ["resnet8_int8_qdq", "dscnn_int8_qdq"])
+def test_activations_lie_at_the_live_bound(shared: Path, name: str) -> None:
+    s = schedule(network(shared, name), KERNELS, TARGET)
+    constants = sum(-(-c.bytes // 16) * 16 for c in s.constants)
+    assert s.peaks["l2"] <= constants + -(-s.bounds.live_bytes // 16) * 16 + 64
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(("l1", "name"), [(8000, "resnet8_int8_qdq"), (4000, "autoencoder_int8_qdq")])
+def test_more_l2_makes_runs_shorter(shared: Path, l1: int, name: str) -> None:
+    graph = network(shared, name)
+    cycles = [schedule(graph, KERNELS, TARGET, l1, l2).total_cycles for l2 in (12000, 40000, 120000, 400000)]
+    assert cycles == sorted(cycles, reverse=True)
+
+
+@pytest.mark.shared
+def test_the_same_network_gives_the_same_schedule(shared: Path) -> None:
+    graph = network(shared, "dscnn_int8_qdq")
+    text = schedule_to_json(schedule(graph, KERNELS, TARGET, 9000, 9000))
+    assert schedule_to_json(schedule(graph, KERNELS, TARGET, 9000, 9000)) == text

@@ -1,0 +1,58 @@
+"""What a search answers: the chosen tiling, or what the least would need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One tiling. `loops` outermost first as (axis, tile); `depth`, `double` and counts per operand, in the call's
+    order.
+
+    `bytes` and `transfers` per hop over the whole call. `scratch` is bytes of one piece per buffer.
+    """
+
+    loops: tuple[tuple[str, int], ...]
+    depth: tuple[int, ...]
+    double: tuple[bool, ...]
+    tile_bytes: tuple[int, ...]
+    bytes: tuple[Mapping[str, int], ...]
+    transfers: tuple[Mapping[str, int], ...]
+    scratch: Mapping[str, int]
+    accumulator: int
+    tiles: int
+    l1_bytes: int
+    stage_bytes: int
+    compute_cycles: int
+    total_cycles: int
+
+    @property
+    def deep_bytes(self) -> int:
+        """Bytes between L3 and L2."""
+        return sum(b.get("l3_l2", 0) for b in self.bytes)
+
+    @property
+    def key(self) -> tuple[int, int, int, int]:
+        """What is minimised: cycles, then bytes, then transfers, then L1."""
+        moved = sum(sum(b.values()) for b in self.bytes)
+        return self.total_cycles, moved, sum(sum(t.values()) for t in self.transfers), self.l1_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Infeasible:
+    """No tiling fits: the least L1 bytes of any (its loops), and the least L2 stage bytes of any that fits L1."""
+
+    l1_bytes: int
+    stage_bytes: int
+    smallest: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The best tiling or why there is none; how many were compared."""
+
+    best: Choice | Infeasible | None
+    compared: int
+    thinned: bool

@@ -1,0 +1,142 @@
+"""One bound call's whole space of tilings as tables; budgets come in only when it is searched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise, permutations
+from typing import Any
+
+import numpy as np
+
+from tiler.bound import BoundCall
+from tiler.choice import Choice, Infeasible
+from tiler.cost import Floats, accumulator_bytes, align16, compute_cycles, scratch_bytes
+from tiler.grid import Grid, Ints, make_grid, operand_axes
+from tiler.target import Target
+from tiler.traffic import OperandTraffic, operand_traffic
+
+
+class Space:
+    """Everything about one bound call that does not depend on budgets: the grid and its tables. Made once, searched
+    often."""
+
+    def __init__(self, call: BoundCall, target: Target) -> None:
+        self.call, self.target = call, target
+        self.grid: Grid = make_grid(call)
+        hops = [target.hops["l2_l1"], target.hops["l3_l2"]]
+        self.traffic: list[OperandTraffic] = [operand_traffic(self.grid, o, hops) for o in call.operands]
+        self.reads: list[frozenset[str]] = [operand_axes(self.grid, o) for o in call.operands]
+        self.compute: Floats = compute_cycles(self.grid, target)
+        self.scratch = scratch_bytes(self.grid, target)
+        self.accumulator = accumulator_bytes(self.grid)
+        self.tile: list[Ints] = [self.full(align16(t.tile_bytes)) for t in self.traffic]
+        self.base: Ints = self._base()
+        self.trips: dict[str, Ints] = {a: self.full(self.grid.trips(a)) for a in self.grid.axes}
+
+    def full(self, values: Any) -> Ints:
+        """Flattened over the grid."""
+        return np.asarray(np.broadcast_to(values, self.grid.shape)).ravel()
+
+    def _base(self) -> Ints:
+        """L1 bytes with one buffer each."""
+        pieces = {s.name: s.per for s in self.call.scratch}
+        total: Any = align16(self.accumulator)
+        for name, size in self.scratch.items():
+            total = total + size * (self.target.cores if pieces[name] == "core" else 1)
+        flat = self.full(total)
+        for t in self.tile:
+            flat = flat + t
+        return flat.astype(np.int64)
+
+    def stage_bytes(self, levels: Sequence[str]) -> Ints:
+        """L2 bytes of the stages of operands whose level is "l3", at each grid position."""
+        total = np.zeros(int(np.prod(self.grid.shape)), np.int64)
+        for t, level in zip(self.tile, levels, strict=True):
+            total = total + (t if level == "l3" else 0)
+        return total
+
+    def infeasible(self, l1: int, staged: Ints) -> Infeasible:
+        """What the least would need, nothing fitting."""
+        at = int(np.argmin(self.base))
+        within = staged[self.base <= l1]
+        return Infeasible(
+            int(self.base[at]), int(within.min()) if len(within) else int(staged.min()), self._loops(at, self.grid.axes)
+        )
+
+    def orders(self) -> list[tuple[str, ...]]:
+        """Loop orders, reductions innermost; of two neighbours that every operand treats alike only one sequence."""
+        over = self.call.accumulate.over if self.call.accumulate else ()
+        outer = [a for a in self.grid.axes if a not in over]
+        inner = [a for a in self.grid.axes if a in over]
+        kind = {a: tuple(a in r for r in self.reads) for a in self.grid.axes}
+        place = {a: i for i, a in enumerate(self.grid.axes)}
+        found = []
+        for first in permutations(outer):
+            for last in permutations(inner):
+                order = first + last
+                pairs = pairwise(order)
+                same_side = all(
+                    kind[a] != kind[b] or place[a] < place[b] or (a in over) != (b in over) for a, b in pairs
+                )
+                if same_side:
+                    found.append(order)
+        return found
+
+    def _loops(self, at: int, order: Sequence[str]) -> tuple[tuple[str, int], ...]:
+        position = np.unravel_index(at, self.grid.shape) if self.grid.axes else ()
+        tile = {a: int(t[i]) for a, t, i in zip(self.grid.axes, self.grid.tiles, position, strict=True)}
+        return tuple((a, tile[a]) for a in order if tile[a] < self.grid.extents[a])
+
+    def choice(self, order: Sequence[str], at: int, mask: int, cycles: int, levels: Sequence[str]) -> Choice:
+        """Everything about one tiling: grid position `at`, loop order, bit i of `mask` for two buffers of operand i."""
+        loops = self._loops(at, order)
+        repeats = [int(r[at]) for r in self.repeats(order)]
+        counts = [self._counts(t, r, level, at) for t, r, level in zip(self.traffic, repeats, levels, strict=True)]
+        trips = [int(self.trips[a][at]) for a, _ in loops]
+        double = tuple(bool(mask >> i & 1) for i in range(len(levels)))
+        l1 = int(self.base[at] + sum(int(t[at]) for t, d in zip(self.tile, double, strict=True) if d))
+        return Choice(
+            loops=loops,
+            depth=tuple(self._depth(r, loops) for r in self.reads),
+            double=double,
+            tile_bytes=tuple(int(self.full(t.tile_bytes)[at]) for t in self.traffic),
+            bytes=tuple(b for b, _ in counts),
+            transfers=tuple(t for _, t in counts),
+            scratch={n: int(self.full(s)[at]) for n, s in self.scratch.items()},
+            accumulator=int(self.full(self.accumulator)[at]),
+            tiles=int(np.prod(trips, dtype=np.int64)),
+            l1_bytes=l1,
+            stage_bytes=int(self.stage_bytes(levels)[at]),
+            compute_cycles=int(np.ceil(self.full(self.compute)[at])),
+            total_cycles=cycles,
+        )
+
+    @staticmethod
+    def _depth(reads: frozenset[str], loops: tuple[tuple[str, int], ...]) -> int:
+        return max((i + 1 for i, (a, _) in enumerate(loops) if a in reads), default=0)
+
+    def _counts(self, t: OperandTraffic, repeat: int, level: str, at: int) -> tuple[dict[str, int], dict[str, int]]:
+        moved = int(self.full(t.bytes)[at]) * repeat
+        near = t.far["l2_l1"] if level == "l2" else t.dense["l2_l1"]
+        bytes_ = {"l2_l1": moved}
+        transfers = {"l2_l1": int(self.full(near.commands)[at]) * repeat}
+        if level == "l3":
+            bytes_["l3_l2"] = moved
+            transfers["l3_l2"] = int(self.full(t.far["l3_l2"].commands)[at]) * repeat
+        return bytes_, transfers
+
+    def repeats(self, order: Sequence[str]) -> list[Any]:
+        """Per operand, how often each of its tiles is copied: trips of the loops outside its deepest that it does
+        not depend on."""
+        result = []
+        for reads in self.reads:
+            active: Any = np.zeros(1, bool)
+            repeat: Any = np.ones(1, np.int64)
+            for axis in reversed(order):
+                trips = self.trips[axis]
+                if axis in reads:
+                    active = active | (trips > 1)
+                else:
+                    repeat = np.where(active, repeat * trips, repeat)
+            result.append(np.broadcast_to(repeat, np.broadcast_shapes(repeat.shape, active.shape)))
+        return [np.broadcast_to(r, (int(np.prod(self.grid.shape)),)) for r in result]
