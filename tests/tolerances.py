@@ -1,12 +1,14 @@
-"""Every tolerance of the tests, with its reason. Integer kernels have none: they equal their references bit for bit."""
+"""How the tests apply the project's tolerances (fusion_engine/tolerances.py). Integer kernels have none: they equal their references."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from fusion_engine.tolerances import KERNEL
+
 # One rounding of float32 is 6e-8: sums of up to a few thousand terms, in any order, stay within this share of the sum
 # of the terms' magnitudes.
-FLOAT32_SUM = 1e-5
+FLOAT32_SUM = KERNEL["float32"]
 
 
 def close_sums(

@@ -24,14 +24,16 @@ def bind_kernel(
     attrs: Attrs,
     results: Mapping[str, Sequence[int]] | None = None,
     orders: Orders | None = None,
+    dtypes: Mapping[str, str] | None = None,
 ) -> tuple[FusedGraph, BoundCall] | str:
     """The graph of one call and its binding, or why the implementation does not take it.
 
     `results` gives output shapes that the kernel cannot tell from its inputs (sizes `given`); `orders` storage orders
-    (logical axes, outermost first) of operands and results by name; else those the implementation wants.
+    (logical axes, outermost first) of operands and results by name; else those the implementation wants; `dtypes`
+    those of results that the inputs do not tell (cast).
     """
     shapes = {n: v.shape for n, v in operands.items()} | {n: tuple(s) for n, s in (results or {}).items()}
-    sizes = solve_sizes(kernel, shapes, {n: str(v.dtype) for n, v in operands.items()}, attrs)
+    sizes = solve_sizes(kernel, shapes, {n: str(v.dtype) for n, v in operands.items()} | dict(dtypes or {}), attrs)
     if isinstance(sizes, str):
         return sizes
     graph = _graph(kernel, implementation, operands, attrs, sizes.shapes, sizes.dtypes, orders or {})

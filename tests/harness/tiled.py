@@ -39,6 +39,7 @@ def run_tiled(
     results: Mapping[str, Sequence[int]] | None = None,
     orders: Orders | None = None,
     seed: int = 0,
+    dtypes: Mapping[str, str] | None = None,
 ) -> dict[str, np.ndarray]:
     """The results (logical order) of the compiled C, computed in tiles of `tiles` (axes left out are whole).
 
@@ -48,7 +49,7 @@ def run_tiled(
     Operands of `reads_at` hold junk in the other calls. Raises Declined where the implementation does not take the
     call. `results`, `orders`: see `bind_kernel`.
     """
-    bound = bind_kernel(kernel, implementation, operands, attrs, results, orders)
+    bound = bind_kernel(kernel, implementation, operands, attrs, results, orders, dtypes)
     if isinstance(bound, str):
         raise Declined(bound)
     run = _Run(kernel, implementation, *bound, operands, cores, np.random.default_rng(seed))

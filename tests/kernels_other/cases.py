@@ -1,0 +1,317 @@
+"""Random calls of the kernels without weights: elementwise, pools, softmax, norms, movement, resize."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from fusion_engine.fixed_point import multiplier, shift
+from fusion_engine.graph import CallAttr
+from tests.kernels_compute.cases import Case
+
+Rng = np.random.Generator
+Attrs = dict[str, CallAttr]
+EXPRESSIONS = ["mul(sigmoid(x0), x0)", "add(mul(x0, x1), 0.5)", "max(tanh(x0), sub(x1, x0))", "elu(x0, 1.5)", "clip(x0, -1.0, 2.0)", "gelu(x0)", "hardswish(x0)"]
+
+
+def extents(rng: Rng, least: int = 1, most: int = 4) -> tuple[int, ...]:
+    return tuple(int(rng.integers(1, 7)) for _ in range(rng.integers(least, most + 1)))
+
+
+def floats(rng: Rng, shape: tuple[int, ...]) -> np.ndarray:
+    return rng.standard_normal(shape).astype(np.float32) * np.float32(rng.choice([0.1, 1.0, 5.0]))
+
+
+def bytes_(rng: Rng, shape: tuple[int, ...]) -> np.ndarray:
+    values = rng.integers(-128, 128, shape)
+    return np.where(rng.random(shape) < 0.1, rng.choice([-128, 127], shape), values).astype(np.int8)
+
+
+def clamp(rng: Rng, whole: bool) -> Attrs:
+    lo, hi = sorted(rng.integers(-128, 128, 2).tolist())
+    if rng.random() < 0.5:
+        return {"lo": -128, "hi": 127} if whole else {"lo": -np.inf, "hi": np.inf}
+    return {"lo": lo, "hi": hi} if whole else {"lo": lo / 32, "hi": hi / 32}
+
+
+def zero(rng: Rng) -> int:
+    return int(rng.integers(-128, 128))
+
+
+def scaling(factor: float) -> Attrs:
+    return {"mul": int(multiplier(factor)), "shift": int(shift(factor))}
+
+
+def broadcast(rng: Rng, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape that broadcasts to `shape`, sometimes of lower rank."""
+    kept = tuple(d if rng.random() < 0.6 else 1 for d in shape)
+    return kept[rng.integers(0, len(kept)) :] if rng.random() < 0.3 else kept
+
+
+def binary_f32(rng: Rng) -> Case:
+    shape = extents(rng)
+    a, b = floats(rng, broadcast(rng, shape)), floats(rng, shape)
+    b = np.where(np.abs(b) < 0.05, np.float32(0.5), b)
+    a, b = (a, b) if rng.random() < 0.7 else (floats(rng, shape), b)
+    return Case({"a": a, "b": b}, clamp(rng, False))
+
+
+def add_i8(rng: Rng) -> Case:
+    shape = extents(rng)
+    ma, mb = (int(v) for v in rng.integers(2**20, 2**31, 2))
+    attrs = {"ma": ma, "mb": mb, "shift": 31, "a_zero": zero(rng), "b_zero": zero(rng), "y_zero": zero(rng)}
+    return Case({"a": bytes_(rng, shape), "b": bytes_(rng, broadcast(rng, shape))}, attrs | clamp(rng, True))
+
+
+def mul_i8(rng: Rng) -> Case:
+    shape = extents(rng)
+    attrs = scaling(rng.uniform(0.001, 0.1)) | {"a_zero": zero(rng), "b_zero": zero(rng), "y_zero": zero(rng)}
+    return Case({"a": bytes_(rng, broadcast(rng, shape)), "b": bytes_(rng, shape)}, attrs | clamp(rng, True))
+
+
+def cast(rng: Rng) -> Case:
+    have, to = (str(t) for t in rng.choice(["float32", "int8", "int32", "int64", "bool", "uint8"], 2, replace=False))
+    return Case({"x": rng.integers(0, 100, extents(rng)).astype(have)}, {"have": have, "to": to})
+
+
+def copy(rng: Rng) -> Case:
+    dtype = str(rng.choice(["float32", "int8", "int32", "int64", "bool"]))
+    return Case({"x": rng.integers(0, 2 if dtype == "bool" else 100, extents(rng)).astype(dtype)}, {})
+
+
+def expand(rng: Rng) -> Case:
+    shape = extents(rng)
+    return Case({"x": floats(rng, broadcast(rng, shape))}, {"shape": shape})
+
+
+def gather(rng: Rng) -> Case:
+    a, d, b, k = (int(v) for v in rng.integers(1, 7, 4))
+    return Case({"x": bytes_(rng, (a, d, b)), "indices": rng.integers(0, d, k).astype(np.int64)}, {})
+
+
+def image(rng: Rng, least: int = 1) -> tuple[int, int, int, int]:
+    n, c = int(rng.integers(1, 3)), int(rng.integers(1, 20))
+    return n, c, int(rng.integers(least, 10)), int(rng.integers(least, 10))
+
+
+def global_f32(rng: Rng) -> Case:
+    shape = image(rng)
+    return Case({"x": floats(rng, shape)}, {"factor": 1.0 / (shape[2] * shape[3])} | clamp(rng, False))
+
+
+def global_i8(rng: Rng) -> Case:
+    shape = image(rng)
+    attrs = scaling(rng.uniform(0.3, 3.0) / (shape[2] * shape[3])) | {"x_zero": zero(rng), "y_zero": zero(rng)}
+    return Case({"x": bytes_(rng, shape)}, attrs | clamp(rng, True))
+
+
+def window(rng: Rng) -> Attrs:
+    kernel = tuple(int(v) for v in rng.integers(1, 4, 2))
+    pads = tuple(int(rng.integers(0, kernel[i % 2])) for i in range(4))
+    return {"kernel": kernel, "strides": tuple(int(v) for v in rng.integers(1, 4, 2)), "pads": pads, "dilations": (1, 1), "ceil_mode": int(rng.integers(0, 2))}
+
+
+def maxpool_f32(rng: Rng) -> Case:
+    return Case({"x": floats(rng, image(rng, 5))}, window(rng) | {"dilations": (1, int(rng.integers(1, 3)))} | clamp(rng, False))
+
+
+def maxpool_i8(rng: Rng) -> Case:
+    return Case({"x": bytes_(rng, image(rng, 5))}, window(rng) | {"dilations": (int(rng.integers(1, 3)), 1)} | clamp(rng, True))
+
+
+def avgpool_f32(rng: Rng) -> Case:
+    return Case({"x": floats(rng, image(rng, 5))}, window(rng) | {"count_include_pad": int(rng.integers(0, 2))} | clamp(rng, False))
+
+
+def avgpool_i8(rng: Rng) -> Case:
+    attrs = window(rng)
+    taps = int(np.prod(attrs["kernel"]))  # type: ignore[arg-type]
+    factors = rng.uniform(0.3, 3.0) / np.arange(1, taps + 1)
+    zeros = {"x_zero": zero(rng), "y_zero": zero(rng), "count_include_pad": int(rng.integers(0, 2))}
+    return Case({"x": bytes_(rng, image(rng, 5)), "mul": multiplier(factors), "shift": shift(factors)}, attrs | zeros | clamp(rng, True))
+
+
+def layernorm(rng: Rng) -> Case:
+    shape = (*extents(rng, 0, 2), int(rng.integers(2, 40)))
+    extra = {"gamma": floats(rng, shape[-1:]), "beta": floats(rng, shape[-1:])} if rng.random() < 0.7 else {}
+    return Case({"x": floats(rng, shape), **extra}, {"epsilon": 1e-5})
+
+
+def rmsnorm(rng: Rng) -> Case:
+    case = layernorm(rng)
+    return Case({n: v for n, v in case.operands.items() if n != "beta"}, case.attrs)
+
+
+def lut_i8(rng: Rng) -> Case:
+    return Case({"x": bytes_(rng, extents(rng)), "table": bytes_(rng, (256,))}, {})
+
+
+def map_f32(rng: Rng) -> Case:
+    expr = str(rng.choice(EXPRESSIONS))
+    shape = extents(rng)
+    operands = {"x0": floats(rng, shape)} | ({"x1": floats(rng, broadcast(rng, shape))} if "x1" in expr else {})
+    return Case(operands, {"expr": expr})
+
+
+def pad(dtype: str) -> Callable[[Rng], Case]:
+    def draw(rng: Rng) -> Case:
+        x = floats(rng, image(rng)) if dtype == "f32" else bytes_(rng, image(rng))
+        value = float(rng.integers(-3, 3)) if dtype == "f32" else zero(rng)
+        return Case({"x": x}, {"pads": tuple(int(v) for v in rng.integers(0, 3, 8)), "value": value})
+
+    return draw
+
+
+def pad_mirror(rng: Rng) -> Case:
+    shape = image(rng, 3)
+    return Case({"x": bytes_(rng, shape)}, {"pads": tuple(int(v) for v in rng.integers(0, 3, 4)), "mode": int(rng.integers(0, 3))})
+
+
+def prelu_f32(rng: Rng) -> Case:
+    shape = extents(rng)
+    return Case({"x": floats(rng, shape), "slope": floats(rng, broadcast(rng, shape))}, {})
+
+
+def channelwise(rng: Rng, shape: tuple[int, ...]) -> tuple[int, ...]:
+    axis = int(rng.integers(0, len(shape)))
+    return tuple(d if i == axis and rng.random() < 0.8 else 1 for i, d in enumerate(shape))
+
+
+def quantize_linear(rng: Rng) -> Case:
+    shape = extents(rng)
+    part = channelwise(rng, shape)
+    scale = rng.uniform(0.01, 0.1, part).astype(np.float32)
+    return Case({"x": floats(rng, shape), "scale": scale, "zero": bytes_(rng, part)}, clamp(rng, True))
+
+
+def dequantize_linear(rng: Rng) -> Case:
+    shape = extents(rng)
+    part = channelwise(rng, shape)
+    return Case({"x": bytes_(rng, shape), "scale": rng.uniform(0.01, 0.1, part).astype(np.float32), "zero": bytes_(rng, part)}, {})
+
+
+def dequantize_i32(rng: Rng) -> Case:
+    shape = extents(rng)
+    return Case({"x": rng.integers(-(2**24), 2**24, shape).astype(np.int32), "scale": rng.uniform(0.01, 0.1, channelwise(rng, shape)).astype(np.float32)}, {})
+
+
+def reduce_f32(rng: Rng) -> Case:
+    return Case({"x": floats(rng, (*extents(rng, 0, 2), int(rng.integers(1, 30))))}, {"op": str(rng.choice(["sum", "mean", "max", "min"]))})
+
+
+def requantize_i8(rng: Rng) -> Case:
+    attrs = scaling(rng.uniform(0.1, 4.0)) | {"x_zero": zero(rng), "y_zero": zero(rng)}
+    return Case({"x": bytes_(rng, extents(rng))}, attrs | clamp(rng, True))
+
+
+def resized(rng: Rng, h: int, w: int) -> Attrs:
+    p, q = (int(v) for v in rng.integers(1, 14, 2))
+    half = rng.random() < 0.5
+    rows = (2 * h, h - p, 2 * p) if half else (h, 0, p)
+    columns = (2 * w, w - q, 2 * q) if half else (w, 0, q)
+    return {"extent": (p, q), "rows": rows, "columns": columns}
+
+
+def resize_f32(rng: Rng) -> Case:
+    shape = image(rng)
+    return Case({"x": floats(rng, shape)}, resized(rng, *shape[2:]))
+
+
+def resize_nearest(rng: Rng) -> Case:
+    shape = image(rng)
+    return Case({"x": bytes_(rng, shape) if rng.random() < 0.5 else floats(rng, shape)}, resized(rng, *shape[2:]))
+
+
+def resize_i8(rng: Rng) -> Case:
+    shape = image(rng)
+    attrs = resized(rng, *shape[2:])
+    factor = rng.uniform(0.5, 2.0) / (attrs["rows"][2] * attrs["columns"][2])  # type: ignore[index]
+    zeros = {"x_zero": zero(rng), "y_zero": zero(rng)}
+    return Case({"x": bytes_(rng, shape)}, attrs | scaling(float(factor)) | zeros | clamp(rng, True))
+
+
+def scale_shift_f32(rng: Rng) -> Case:
+    shape = extents(rng)
+    part = channelwise(rng, shape)
+    return Case({"x": floats(rng, shape), "scale": floats(rng, part), "bias": floats(rng, part)}, clamp(rng, False))
+
+
+def scale_shift_i8(rng: Rng) -> Case:
+    shape = extents(rng)
+    part = channelwise(rng, shape)
+    mul = rng.integers(-(2**31) + 1, 2**31, part).astype(np.int32)
+    operands = {"mul": mul, "bias": rng.integers(-(2**37), 2**37, part), "shift": rng.integers(30, 33, part).astype(np.uint8)}
+    return Case({"x": bytes_(rng, shape), **operands}, {"x_zero": zero(rng), "y_zero": zero(rng)} | clamp(rng, True))
+
+
+def rows_f32(rng: Rng) -> Case:
+    return Case({"x": floats(rng, (*extents(rng, 0, 2), int(rng.integers(1, 30))))}, {})
+
+
+def softmax_i8(rng: Rng) -> Case:
+    table = np.rint(2.0**30 * np.exp(-np.arange(256) * rng.uniform(0.01, 0.2))).astype(np.uint32)
+    x = bytes_(rng, (*extents(rng, 0, 2), int(rng.integers(1, 30))))
+    return Case({"x": x, "table": table}, scaling(256.0) | {"y_zero": -128})
+
+
+def argmax(dtype: str) -> Callable[[Rng], Case]:
+    def draw(rng: Rng) -> Case:
+        shape = (*extents(rng, 1, 2), int(rng.integers(1, 20)))
+        x = rng.integers(-3, 3, shape).astype(np.float32 if dtype == "f32" else np.int8)  # ties are the point
+        return Case({"x": x}, {"minimum": int(rng.integers(0, 2)), "last": int(rng.integers(0, 2))})
+
+    return draw
+
+
+def where_f32(rng: Rng) -> Case:
+    shape = extents(rng)
+    return Case({"condition": rng.random(shape) < 0.5, "a": floats(rng, broadcast(rng, shape)), "b": floats(rng, shape)}, {})
+
+
+CASES: Mapping[str, Callable[[Rng], Case]] = {
+    "add_f32": binary_f32,
+    "sub_f32": binary_f32,
+    "mul_f32": binary_f32,
+    "div_f32": binary_f32,
+    "add_i8": add_i8,
+    "mul_i8": mul_i8,
+    "argmax_f32": argmax("f32"),
+    "argmax_i8": argmax("i8"),
+    "cast": cast,
+    "copy": copy,
+    "expand": expand,
+    "flip_sign_u8": lambda rng: Case({"x": bytes_(rng, extents(rng)).view(np.uint8)}, {}),
+    "flip_sign_i8": lambda rng: Case({"x": bytes_(rng, extents(rng))}, {}),
+    "gather": gather,
+    "global_avgpool_f32": global_f32,
+    "global_avgpool_i8": global_i8,
+    "global_maxpool_f32": lambda rng: Case({"x": floats(rng, image(rng))}, {}),
+    "global_maxpool_i8": lambda rng: Case({"x": bytes_(rng, image(rng))}, {}),
+    "layernorm_f32": layernorm,
+    "rmsnorm_f32": rmsnorm,
+    "lut_i8": lut_i8,
+    "map_f32": map_f32,
+    "pad_f32": pad("f32"),
+    "pad_i8": pad("i8"),
+    "pad_mirror": pad_mirror,
+    "maxpool_f32": maxpool_f32,
+    "maxpool_i8": maxpool_i8,
+    "avgpool_f32": avgpool_f32,
+    "avgpool_i8": avgpool_i8,
+    "prelu_f32": prelu_f32,
+    "quantize_linear": quantize_linear,
+    "dequantize_linear": dequantize_linear,
+    "dequantize_linear_i32": dequantize_i32,
+    "reduce_f32": reduce_f32,
+    "requantize_i8": requantize_i8,
+    "resize_nearest": resize_nearest,
+    "resize_linear_f32": resize_f32,
+    "resize_linear_i8": resize_i8,
+    "scale_shift_f32": scale_shift_f32,
+    "scale_shift_i8": scale_shift_i8,
+    "softmax_f32": rows_f32,
+    "log_softmax_f32": rows_f32,
+    "softmax_i8": softmax_i8,
+    "where_f32": where_f32,
+}
