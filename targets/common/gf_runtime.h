@@ -67,6 +67,12 @@ typedef struct {
    dim make a command, further dims make further commands of the same ticket, and commands beyond the hop's limits are split. */
 void gf_copy_box(gf_hop hop, gf_dir dir, const gf_box *box, gf_ticket *ticket);
 
+/* The same for contiguous bytes. */
+static inline void gf_copy_bytes(gf_hop hop, gf_dir dir, gf_addr far, void *near, int32_t bytes, gf_ticket *ticket) {
+  const gf_box box = {.far = far, .near = near, .item = 1, .rank = 1, .extent = {bytes}, .pitch = {1}};
+  gf_copy_box(hop, dir, &box, ticket);
+}
+
 /* Waits if the ticket is open. */
 static inline void gf_copy_settle(gf_ticket *ticket) {
   if (ticket->open) gf_copy_wait(ticket);

@@ -53,14 +53,21 @@ def c_value(value: object) -> str:
     return c_int(value) if isinstance(value, int) else str(value)
 
 
+def c_string(text: str) -> str:
+    """A string literal; what is not printable ASCII becomes octal escapes of its UTF-8 bytes."""
+    plain = {34: '\\"', 63: "\\?", 92: "\\\\"}
+    return '"' + "".join(plain.get(b, chr(b) if 32 <= b < 127 else f"\\{b:03o}") for b in text.encode()) + '"'
+
+
 def braces(items: Sequence[str]) -> str:
     return "{" + ", ".join(items) + "}"
 
 
-def comment(lines: Sequence[str], width: int = 138) -> list[str]:
+def comment(lines: Sequence[str], width: int = 112) -> list[str]:
     """A block comment, long lines folded at blanks."""
-    folded = [part for line in lines for part in _fold(line.replace("*/", "* /"), width)]
-    return [f"/* {folded[0]}", *(f"   {line}" for line in folded[1:-1]), f"   {folded[-1]} */"] if len(folded) > 1 else [f"/* {folded[0]} */"]
+    folded = [part for line in lines for part in _fold(line.replace("*/", "* /").replace("/*", "/ *"), width)]
+    first = [f"/* {folded[0]}", *(f"   {line}" for line in folded[1:])]
+    return [*first[:-1], f"{first[-1]} */"]
 
 
 def _fold(line: str, width: int) -> list[str]:

@@ -1,19 +1,20 @@
-"""network.c: the calls in order, whole-buffer transfers between them, inputs in and outputs out; and the generated headers."""
+"""network.c: the calls in order, whole-buffer transfers between them, inputs in, outputs out; the generated headers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from fusion_engine.graph import FusedGraph
-from tiler.emit.calls import CallUnit, call_text
-from tiler.emit.ctext import Lines, comment
+from tiler.emit.calls import call_text
+from tiler.emit.ctext import Lines, c_string, comment
+from tiler.emit.unit import CallUnit
 from tiler.schedule import Schedule, Transfer
 from tiler.target import Target
 
 
 def config_header(schedule: Schedule, target: Target) -> str:
     """gf_config.h: memory sizes, cores, limits of the hops, names of the calls."""
-    names = ", ".join(f'"{c.call}"' for c in schedule.calls) or '""'
+    names = ", ".join(c_string(c.call) for c in schedule.calls) or '""'
     limits = ", ".join(
         f"{{{hop.max_bytes}u, {hop.max_stride}u, 2}}" for hop in (target.hops["l2_l1"], target.hops["l3_l2"])
     )
@@ -35,8 +36,8 @@ def config_header(schedule: Schedule, target: Target) -> str:
 
 
 def _room(schedule: Schedule, target: Target, level: str) -> int:
-    """Bytes the plan may touch: the budget it was made for."""
-    return max(schedule.budgets.get(level, target.budget(level)), 64)
+    """Bytes that the plan touches: a step beyond them is an error that the host port and the sanitizers see."""
+    return max(schedule.peaks.get(level, target.budget(level)), 16)
 
 
 def network_header(graph: FusedGraph) -> str:
@@ -44,12 +45,13 @@ def network_header(graph: FusedGraph) -> str:
     ports = [*_port_lines("in", graph, graph.inputs), *_port_lines("out", graph, graph.outputs)]
     return "\n".join(
         [
-            *comment([f"{graph.name}: gf_open once, gf_run for each inference, gf_close. Tensors are dense and row-major.", *ports]),
+            *comment([f"{graph.name}: gf_open once, gf_run per inference, gf_close. Tensors are row-major.", *ports]),
             "#ifndef GF_NETWORK_H",
             "#define GF_NETWORK_H",
             '#include "gf_runtime.h"',
             "",
-            f"enum {{ GF_INPUTS = {len(graph.inputs)}, GF_OUTPUTS = {len(graph.outputs)}, GF_RESULTS = {_result_count(graph)} }};",
+            f"enum {{ GF_INPUTS = {len(graph.inputs)}, GF_OUTPUTS = {len(graph.outputs)} }};",
+            f"enum {{ GF_RESULTS = {_result_count(graph)} }};",
             "",
             "int gf_open(void); /* 0, or an error number of the port */",
             "int gf_run(const void *const in[], void *const out[]);",
@@ -78,13 +80,14 @@ def _result_count(graph: FusedGraph) -> int:
 
 def network_source(graph: FusedGraph, schedule: Schedule, units: Sequence[CallUnit]) -> str:
     """network.c. Every call a static function, then gf_open, gf_run, gf_close."""
+    title = f"{schedule.network} for {schedule.target}, written by gap-fuse. The plan is in report.json."
     headers = sorted({f'#include "{u.symbol}_args.h"' for u in units})
     parts = [
-        "\n".join([*comment([f"{schedule.network} for {schedule.target}, written by gap-fuse. The plan is in report.json."]), '#include "network.h"', *headers]) + "\n",
+        "\n".join([*comment([title]), '#include "network.h"', *headers, ""]),
         *(call_text(u) for u in units),
         _tensors(graph, schedule),
         _open(schedule),
-        _run(graph, schedule),
+        _run(schedule, units),
         "void gf_close(void) { gf_port_close(); }\n",
     ]
     return "\n".join(parts)
@@ -114,7 +117,9 @@ def _homes(schedule: Schedule) -> Mapping[str, tuple[str, int]]:
     return packed | deep | near
 
 
-def _table(out: Lines, graph: FusedGraph, homes: Mapping[str, tuple[str, int]], name: str, buffers: Sequence[str]) -> None:
+def _table(
+    out: Lines, graph: FusedGraph, homes: Mapping[str, tuple[str, int]], name: str, buffers: Sequence[str]
+) -> None:
     out.open(f"const gf_tensor {name}[] =")
     for b in buffers:
         out.add(_tensor(graph, homes, b) + ",")
@@ -125,12 +130,15 @@ def _table(out: Lines, graph: FusedGraph, homes: Mapping[str, tuple[str, int]], 
 
 def _tensor(graph: FusedGraph, homes: Mapping[str, tuple[str, int]], name: str) -> str:
     buffer, storage = graph.buffer[name], graph.storage(name)
+    if storage.root not in homes:  # nothing reads it
+        return f"{{{c_string(name)}, GF_LEVEL_L2, 0, {buffer.itemsize}, 1, {{0}}, {{0}}, {buffer.nbytes}}}"
     level, at = homes[storage.root]
     item = buffer.itemsize
     extents = ", ".join(map(str, buffer.shape)) or "1"
     pitches = ", ".join(str(s * item) for s in storage.strides) or str(item)
-    text = name.replace("\\", "\\\\").replace('"', '\\"')
-    return f'{{"{text}", GF_LEVEL_{level}, {at + storage.offset * item}, {item}, {max(len(buffer.shape), 1)}, {{{extents}}}, {{{pitches}}}, {buffer.nbytes}}}'
+    place = f"GF_LEVEL_{level}, {at + storage.offset * item}"
+    shape = f"{max(len(buffer.shape), 1)}, {{{extents}}}, {{{pitches}}}"
+    return f"{{{c_string(name)}, {place}, {item}, {shape}, {buffer.nbytes}}}"
 
 
 # ---- open and run ----
@@ -142,52 +150,57 @@ def image_bytes(schedule: Schedule) -> int:
 
 
 def _open(schedule: Schedule) -> str:
+    opening = [t for t in schedule.transfers if t.start < 0]
     out = Lines()
     out.open("int gf_open(void)")
-    out.add("int error = gf_port_open();", f"if (!error) error = gf_load_weights(GF_L3(0), {image_bytes(schedule)});", "if (error) return error;")
-    opening = [t for t in schedule.transfers if t.start < 0]
+    out.add("int error = gf_port_open();")
+    out.add(f"if (!error) error = gf_load_weights(GF_L3(0), {image_bytes(schedule)});")
+    out.add("if (error) return error;")
     if opening:
-        out.add("gf_call_begin(GF_OPENING);")
-    for t in opening:
-        out.add(*_transfer(t, "t"))
+        out.add("gf_ticket resident = {0};", "gf_call_begin(GF_OPENING);")
+        out.add(*(_transfer(t, "resident") for t in opening))
+        out.add("gf_copy_wait(&resident);")
     out.add("return 0;")
     out.close()
     return str(out)
 
 
-def _transfer(t: Transfer, ticket: str, wait: bool = True) -> list[str]:
+def _transfer(t: Transfer, ticket: str) -> str:
     direction = "GF_IN" if t.direction == "in" else "GF_OUT"
-    lines = [
-        f"gf_box box = {{GF_L3({t.l3}), GF_L2_NEAR({t.l2}), 1, 1, {{{t.bytes}}}, {{1}}}};",
-        *(["gf_ticket t = {0};"] if wait else []),
-        f"gf_copy_box(GF_L3_L2, {direction}, &box, &{ticket});",
-        *([f"gf_copy_settle(&{ticket});"] if wait else []),
-    ]
-    return [f"{{ /* {t.root} */".replace("*/ */", "*/"), *("  " + line for line in lines), "}"]
+    where = f"GF_L3({t.l3}), GF_L2_NEAR({t.l2}), {t.bytes}"
+    return f"gf_copy_bytes(GF_L3_L2, {direction}, {where}, &{ticket}); {comment([t.root], 4096)[0]}"
 
 
-def _run(graph: FusedGraph, schedule: Schedule) -> str:
+def _run(schedule: Schedule, units: Sequence[CallUnit]) -> str:
     moving = [t for t in schedule.transfers if t.start >= 0]
     out = Lines()
     out.open("int gf_run(const void *const in[], void *const out[])")
     if moving:
         out.add(f"gf_ticket fetch[{len(moving)}] = {{{{0}}}};")
     out.add("for (int i = 0; i < GF_INPUTS; i++) gf_import(&gf_inputs[i], in[i]);")
-    for i in range(len(schedule.calls)):
-        _step(out, i, moving)
+    for i, unit in enumerate(units):
+        _step(out, i, unit, moving)
     out.add("for (int i = 0; i < GF_OUTPUTS; i++) gf_export(&gf_outputs[i], out[i]);", "return 0;")
     out.close()
-    del graph
-    return str(out)
+    return _TRACE + str(out)
 
 
-def _step(out: Lines, i: int, moving: Sequence[Transfer]) -> None:
+_TRACE = """\
+#ifdef GF_TRACE
+#define GF_CALL(i, run) (gf_call_begin(i), run(), gf_after_call(i))
+#else
+#define GF_CALL(i, run) (gf_call_begin(i), run())
+#endif
+
+"""
+
+
+def _step(out: Lines, i: int, unit: CallUnit, moving: Sequence[Transfer]) -> None:
+    """Whole buffers that start or must have arrived, then the call."""
     starting = [(n, t) for n, t in enumerate(moving) if t.start == i]
     waiting = [n for n, t in enumerate(moving) if t.wait == i]
-    if starting or waiting:
+    if starting:
         out.add("gf_call_begin(GF_BETWEEN);")
-    for n, t in starting:
-        out.add(*_transfer(t, f"fetch[{n}]", wait=False))
-    out.add(*(f"gf_copy_settle(&fetch[{n}]);" for n in waiting))
-    out.add(f"gf_call_begin({i});", f"gf_call_{i}();")
-    out.add("#ifdef GF_TRACE", f"gf_after_call({i});", "#endif")
+    out.add(*(_transfer(t, f"fetch[{n}]") for n, t in starting))
+    out.add(*(f"gf_copy_wait(&fetch[{n}]);" for n in waiting))
+    out.add(f"GF_CALL({i}, run_{unit.name});")

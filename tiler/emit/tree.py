@@ -10,11 +10,11 @@ import numpy as np
 
 from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
 from fusion_engine.graph import Call, FusedGraph
-from fusion_engine.kernels.descriptor import Implementation, Kernel
-from tiler.emit.calls import CallUnit
+from fusion_engine.kernels.descriptor import Kernel
 from tiler.emit.network import config_header, image_bytes, network_header, network_source
 from tiler.emit.pack import pack
 from tiler.emit.sources import KernelSource, common_headers, kernel_source
+from tiler.emit.unit import CallUnit, c_names
 from tiler.schedule import CallPlan, Schedule
 from tiler.target import Target
 
@@ -29,15 +29,17 @@ class SourceTree:
 
 
 def emit(graph: FusedGraph, kernels: Mapping[str, Kernel], schedule: Schedule, target: Target) -> SourceTree:
-    """Print a schedule as C99: network.c, the kernels it uses, the weight image, the runtime, the target's port, Makefile and test main.
+    """Print a schedule as C99: network.c, the kernels it uses, weights.bin, the runtime, the target's port, a Makefile
+    and a test main.
 
     The same arguments give the same bytes. Raises GapFuseError where a source is missing or a generator fails.
     """
     plans = {p.call: p for p in schedule.calls}
     sources: list[KernelSource] = []
     units: list[CallUnit] = []
-    for number, call in enumerate(graph.calls):
-        unit, source = _unit(number, call, plans[call.name], kernels[call.kernel])
+    names = c_names([call.name for call in graph.calls])
+    for call in graph.calls:
+        unit, source = _unit(names[call.name], call, plans[call.name], kernels[call.kernel])
         units.append(unit)
         sources.append(source)
     files: dict[str, bytes] = {
@@ -52,11 +54,11 @@ def emit(graph: FusedGraph, kernels: Mapping[str, Kernel], schedule: Schedule, t
     return SourceTree(dict(sorted(files.items())))
 
 
-def _unit(number: int, call: Call, plan: CallPlan, kernel: Kernel) -> tuple[CallUnit, KernelSource]:
+def _unit(name: str, call: Call, plan: CallPlan, kernel: Kernel) -> tuple[CallUnit, KernelSource]:
     implementation = next(i for i in kernel.implementations if i.name == plan.implementation)
     variadic = _variadic(kernel, call)
     source = kernel_source(kernel, implementation, dict(plan.attrs), variadic)  # type: ignore[arg-type]
-    return CallUnit(number, call, plan, kernel, implementation, source.symbol, variadic), source
+    return CallUnit(name, call, plan, kernel, implementation, source.symbol, variadic), source
 
 
 def _variadic(kernel: Kernel, call: Call) -> int:
@@ -65,7 +67,7 @@ def _variadic(kernel: Kernel, call: Call) -> int:
 
 
 def _kernel_files(units: list[CallUnit], sources: list[KernelSource]) -> dict[str, bytes]:
-    """Sources in one folder per kernel folder; argument headers beside the common ones, since network.c includes them."""
+    """Sources in one folder per kernel folder; argument headers beside the common ones: network.c includes them."""
     files: dict[str, bytes] = {}
     for unit, source in zip(units, sources, strict=True):
         for name, text in source.files.items():
@@ -75,7 +77,7 @@ def _kernel_files(units: list[CallUnit], sources: list[KernelSource]) -> dict[st
 
 
 def _port_files(target: Target) -> dict[str, bytes]:
-    """Everything in the target's folder and in the folder `common` beside it; headers to include/, Makefile and main to the top."""
+    """All files of the target's folder and of `common` beside it: headers to include/, C to port/, others to the top."""
     files: dict[str, bytes] = {}
     for folder in (target.folder.parent / "common", target.folder):
         for path in sorted(folder.glob("*")):
@@ -101,9 +103,18 @@ def weight_image(graph: FusedGraph, schedule: Schedule) -> bytes:
     """Every packed constant at its place in L3, zeros between."""
     image = np.zeros(image_bytes(schedule), np.uint8)
     for c in schedule.constants:
-        data = graph.buffer[c.buffer].data
-        assert data is not None
-        packed = pack(data, c.dims, c.order).tobytes()
+        packed = pack(constant_value(graph, c.buffer), c.dims, c.order).tobytes()
         assert len(packed) == c.bytes, (c.name, len(packed), c.bytes)
         image[c.cold : c.cold + c.bytes] = np.frombuffer(packed, np.uint8)
     return image.tobytes()
+
+
+def constant_value(graph: FusedGraph, name: str) -> np.ndarray:
+    """The logical value of a constant, or of a view of one. Raises GapFuseError for a buffer that is computed."""
+    storage = graph.storage(name)
+    root = graph.buffer[storage.root]
+    if root.data is None:
+        raise GapFuseError(f"the buffer `{name}` is packed as a constant but is computed")
+    flat = np.ascontiguousarray(root.data.transpose(root.storage_order)).ravel()
+    strides = tuple(s * flat.itemsize for s in storage.strides)
+    return np.lib.stride_tricks.as_strided(flat[storage.offset :], storage.shape, strides)

@@ -1,0 +1,164 @@
+"""The copies of a call's tiles as C: a small function per operand, or a line where the tile is always the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tiler.emit.affine import Affine, number, term
+from tiler.emit.boxes import DimBox
+from tiler.emit.ctext import Lines
+from tiler.emit.unit import CallUnit, size_lines
+from tiler.schedule import Loop, OperandPlan
+
+
+@dataclass(frozen=True, slots=True)
+class TileCopy:
+    """How an operand's tile is copied: its first byte `far`, the merged dims of its box, the locals that they read."""
+
+    plan: OperandPlan
+    function: str
+    far: Affine
+    extents: tuple[Affine, ...]
+    pitches: tuple[int, ...]
+    loops: tuple[Loop, ...]  # that the box depends on
+    defines: tuple[str, ...]
+    may_be_empty: bool
+
+    @property
+    def is_output(self) -> bool:
+        return self.plan.operand.role == "out"
+
+    @property
+    def is_plain(self) -> bool:
+        """Always the same contiguous bytes."""
+        item = self.plan.operand.itemsize
+        return not self.loops and self.plan.stage is None and self.pitches == (item,)
+
+    @property
+    def direction(self) -> str:
+        return "GF_OUT" if self.is_output else "GF_IN"
+
+
+def tile_copy(unit: CallUnit, plan: OperandPlan) -> TileCopy:
+    """The copy of one operand."""
+    operand = plan.operand
+    boxes = unit.boxes[operand.name]
+    verb = "store" if operand.role == "out" else "load"
+    loops = unit.loops_of(t for dim in boxes for t in (dim.start, dim.extent))
+    named = [_named(operand.name, dim, box) for dim, box in zip(operand.dims, boxes, strict=True)]
+    far = number(operand.far_offset)
+    for (box, _), stride in zip(named, operand.far_strides, strict=True):
+        far = far + box.start * stride
+    extents, pitches = _merged([box.extent for box, _ in named], [s * operand.itemsize for s in operand.far_strides])
+    return TileCopy(
+        plan,
+        f"{verb}_{unit.name}_{operand.name}",
+        far * operand.itemsize + plan.far,
+        extents or (number(1),),
+        pitches or (operand.itemsize,),
+        loops,
+        tuple(line for _, lines in named for line in lines),
+        any(not (dim.before.is_number and dim.after.is_number) for dim in boxes),
+    )
+
+
+def _named(operand: str, dim: str, box: DimBox) -> tuple[DimBox, list[str]]:
+    """A clipped range gets names for its start and its size."""
+    if "(" not in f"{box.start}{box.extent}":
+        return box, []
+    name = f"{operand}_{dim.split('/')[0]}"
+    start, lines = box.start, []
+    if "(" in str(start):
+        lines.append(f"const int32_t {name} = {start};")
+        start = term(name)
+    stop = box.extent + box.start  # the clipped end: what remains reads the name
+    lines.append(f"const int32_t {name}_n = {stop - start};")
+    return DimBox(start, term(f"{name}_n"), box.before, box.after), lines
+
+
+def _merged(extents: Sequence[Affine], pitches: Sequence[int]) -> tuple[tuple[Affine, ...], tuple[int, ...]]:
+    """Without dims of extent 1; dims that are whole within the next outer one become part of it, as in gf_copy_box."""
+    dims: list[tuple[Affine, int]] = []
+    for extent, pitch in zip(extents, pitches, strict=True):
+        if extent == number(1):
+            continue
+        if dims and extent.is_number and dims[-1][1] == extent.const * pitch:
+            dims[-1] = (dims[-1][0] * extent.const, pitch)
+        else:
+            dims.append((extent, pitch))
+    return tuple(e for e, _ in dims), tuple(p for _, p in dims)
+
+
+def write_function(out: Lines, copy: TileCopy) -> None:
+    """`static void load_CALL_OPERAND(axes..., void *l1, gf_ticket *ticket)`."""
+    parameters = [*(f"int32_t {loop.axis}" for loop in copy.loops), "void *l1", "gf_ticket *ticket"]
+    out.open(f"static void {copy.function}({', '.join(parameters)})")
+    out.add(*size_lines(copy.loops, [copy.far, *copy.extents, *copy.defines]), *copy.defines)
+    stage, item = copy.plan.stage, copy.plan.operand.itemsize
+    far = f"GF_L2({copy.far})" if stage is None else f"GF_L3({copy.far})"
+    near = "l1" if stage is None else f"GF_L2_NEAR({stage})"
+    _box(out, far, near, item, copy.extents, copy.pitches)
+    if stage is None:
+        out.add(f"gf_copy_box(GF_L2_L1, {copy.direction}, &box, ticket);")
+    else:
+        _staged(out, copy, stage)
+    out.close()
+    out.add("")
+
+
+def _box(out: Lines, far: str, near: str, item: int, extents: Sequence[Affine], pitches: Sequence[int]) -> None:
+    sides = f".far = {far}, .near = {near}, .item = {item}, .rank = {len(extents)},"
+    shape = f".extent = {{{', '.join(map(str, extents))}}}, .pitch = {{{', '.join(map(str, pitches))}}}"
+    out.add(f"const gf_box box = {{{sides}", f"                    {shape}}};")
+
+
+def _staged(out: Lines, copy: TileCopy, stage: int) -> None:
+    """Through L2: the stage is dense and holds one tile, so each leg ends before the next begins."""
+    size = " * ".join(
+        [*(_factor(e) for e in copy.extents), *([str(i)] if (i := copy.plan.operand.itemsize) > 1 else [])]
+    )
+    tile = f"gf_copy_bytes(GF_L2_L1, {copy.direction}, GF_L2({stage}), l1, {size}, ticket);"
+    deep = f"gf_copy_box(GF_L3_L2, {copy.direction}, &box, ticket);"
+    first, second = (tile, deep) if copy.is_output else (deep, tile)
+    out.add(first, "gf_copy_settle(ticket);", second, "gf_copy_settle(ticket);")
+
+
+def _factor(extent: Affine) -> str:
+    simple = not extent.const if extent.terms else True
+    return str(extent) if simple and len(extent.terms) <= 1 else f"({extent})"
+
+
+def ticket(plan: OperandPlan, buffer: str | int = 0) -> str:
+    """The ticket of one of the operand's L1 buffers."""
+    name = f"{plan.operand.name}_ticket"
+    return f"{name}[{buffer}]" if len(plan.l1) > 1 else name
+
+
+def current(plan: OperandPlan) -> str | int:
+    """The number of the L1 buffer in use: a local that alternates, or 0."""
+    return f"{plan.operand.name}_now" if len(plan.l1) > 1 else 0
+
+
+def near(plan: OperandPlan, buffer: str | int = 0) -> str:
+    """The L1 address of one of the operand's buffers."""
+    if len(plan.l1) == 1:
+        return f"GF_L1({plan.l1[0]})"
+    return f"GF_L1({plan.operand.name}_l1[{buffer}])"
+
+
+def start_line(copy: TileCopy, at: Mapping[str, str], buffer: str | int) -> str:
+    """Start the copy of the current tile, or of the tile where some axes stand `at` other places."""
+    plan = copy.plan
+    if copy.is_plain:
+        size = copy.extents[0] * plan.operand.itemsize
+        where = f"GF_L2({copy.far}), {near(plan, buffer)}, {size}"
+        return f"gf_copy_bytes(GF_L2_L1, {copy.direction}, {where}, &{ticket(plan, buffer)});"
+    axes = [at.get(loop.axis, loop.axis) for loop in copy.loops]
+    return f"{copy.function}({', '.join([*axes, near(plan, buffer), f'&{ticket(plan, buffer)}'])});"
+
+
+def wait_line(copy: TileCopy, buffer: str | int) -> str:
+    """Wait for a copy that has certainly started, or, where its box may be empty or was waited for, that may have."""
+    certain = not copy.may_be_empty and copy.plan.stage is None and not copy.is_output
+    return f"gf_copy_{'wait' if certain else 'settle'}(&{ticket(copy.plan, buffer)});"
