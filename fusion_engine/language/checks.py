@@ -8,8 +8,20 @@ from fusion_engine.diagnostics import Diagnostic, Span, did_you_mean
 from fusion_engine.kernels.descriptor import Kernel
 from fusion_engine.language.captures import dim_names
 from fusion_engine.language.expressions import expression_names
-from fusion_engine.language.trees import walk
-from fusion_engine.language.types import Capture, Emit, EmitEntry, EName, Expression, OpPattern, Rule, Variant
+from fusion_engine.language.trees import children, walk
+from fusion_engine.language.types import (
+    Alternatives,
+    Capture,
+    Emit,
+    EmitEntry,
+    EName,
+    Expression,
+    Named,
+    OpPattern,
+    Pattern,
+    Rule,
+    Variant,
+)
 
 At = Callable[[Span, str, str | None], Diagnostic]
 
@@ -99,7 +111,7 @@ def _unused(rule: Rule, variant: Variant, at: At) -> Iterator[Diagnostic]:
             yield at(span, f"`{shown}` is captured and never used", "write `_` where the value does not matter")
 
 
-def _patterns(variant: Variant) -> list[object]:
+def _patterns(variant: Variant) -> list[Pattern]:
     return [p for root in (variant.pattern, *variant.extra) for p in walk(root)]
 
 
@@ -120,15 +132,11 @@ def _capture_spans(variant: Variant) -> dict[str, Span]:
 
 
 def _is_named(variant: Variant, name: str) -> bool:
-    from fusion_engine.language.types import Named
-
     return any(isinstance(p, Named) and p.name == name for p in _patterns(variant))
 
 
 def _occurrences(variant: Variant, name: str) -> int:
     """How often a capture stands in one path; alternatives count once, by their fullest option."""
-    from fusion_engine.language.trees import children
-    from fusion_engine.language.types import Alternatives, Pattern
 
     def count(p: Pattern) -> int:
         own = int(isinstance(p, Capture) and p.name == name)

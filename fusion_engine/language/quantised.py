@@ -82,7 +82,8 @@ def table_i8(op: Value, x: Value, y: Value, **attrs: Value) -> np.ndarray:
     qx, qy = _quantisation(x), _quantisation(y)
     if len(qx.scale) != 1:
         raise NotKnownError(f"{x.name} has a scale per axis")
-    real = qx.scale[0] * (np.arange(-128, 128, dtype=np.float64) - qx.zero[0])
+    # DequantizeLinear is a float32 product, which matters where Ceil or Sign step
+    real = (np.float32(qx.scale[0]) * (np.arange(-128, 128) - qx.zero[0]).astype(np.float32)).astype(np.float64)
     words = {k: v if isinstance(v, str) else scalar_of(v) for k, v in attrs.items() if v is not None}
     return _to_steps(np.asarray(UNARY[op](real, **words)), qy).astype(np.int8)
 

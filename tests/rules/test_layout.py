@@ -300,3 +300,33 @@ def test_where(shape: tuple[int, ...], seed: int) -> None:
 def test_one_value_under_two_names(shape: tuple[int, ...], seed: int) -> None:
     nodes = [helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Identity", ["y"], ["z"])]
     check(model(nodes, {"x": (TensorProto.FLOAT, shape)}, {}, ("y", "z")), "clamp", seed)
+
+
+TREE_OPS = ["Add", "Sub", "Mul", "Max", "Min", "Tanh", "Sigmoid", "Relu", "Abs", "Clip", "LeakyRelu", "Elu", "Neg"]
+
+
+@given(shape=shapes, seed=seeds, data=st.data())
+def test_elementwise_trees(shape: tuple[int, ...], seed: int, data: st.DataObject) -> None:
+    """Random trees over two operands and numbers; values used twice included."""
+    values = ["a", "b"]
+    nodes, constants = [], {"lo": np.asarray(-0.5, np.float32), "hi": np.asarray(0.75, np.float32)}
+    for i in range(data.draw(st.integers(2, 7))):
+        op = data.draw(st.sampled_from(TREE_OPS))
+        pick = st.sampled_from([values[-1], *values])
+        two = op in ("Add", "Sub", "Mul", "Max", "Min")
+        inputs = [values[-1] if i else "a", data.draw(pick) if i else "b"][: 2 if two else 1]
+        if two and data.draw(st.booleans()):
+            inputs.reverse()
+        inputs += data.draw(st.sampled_from([["lo", "hi"], ["lo"], ["", "hi"]])) if op == "Clip" else []
+        nodes.append(helper.make_node(op, inputs, [f"v{i}"]))
+        values.append(f"v{i}")
+    nodes[-1].output[0] = "y"
+    m = model(nodes, {"a": (TensorProto.FLOAT, shape), "b": (TensorProto.FLOAT, shape[1:])}, constants)
+    feeds = running.draw_inputs(m, np.random.default_rng(seed))
+    note(onnx.printer.to_text(m.graph))
+    seen, found, _ = running.candidates(m, "elementwise_region")
+    chosen = running.taking_all(seen, found)
+    if chosen is not None:  # a node that changes nothing, or equals another, may leave no region
+        running.assert_close(
+            running.by_references(seen, chosen, feeds), running.by_onnxruntime(m, feeds), summands=10.0
+        )

@@ -22,6 +22,7 @@ ELSEWHERE = frozenset(
         "compare",
         "concat",
         "dequantize",
+        "elementwise_region",
         "expand",
         "flip_sign",
         "gather",
