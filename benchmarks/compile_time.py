@@ -1,4 +1,4 @@
-"""Seconds that `gap-fuse compile` takes per network, the whole process: interpreter, imports, compilation, files written."""
+"""Seconds of `gap-fuse compile` per network, the whole process: interpreter, imports, compilation, files written."""
 
 from __future__ import annotations
 

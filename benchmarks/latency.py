@@ -1,7 +1,7 @@
-"""Latency of the emitted C (make FAST=1, one core) beside onnxruntime on one thread, with full graph optimisation and with none.
+"""Latency of the emitted C (make FAST=1, one core) beside onnxruntime on one thread, fully optimised and not at all.
 
-Rounds are interleaved (C, optimised, plain, C, ...), so that whatever else the machine does falls on all three alike; the least time of all
-rounds counts. The ratios are what to read: below 1x the emitted C is the faster.
+Rounds are interleaved (C, optimised, plain, C, ...), so that whatever else the machine does falls on all three alike;
+the least time of all rounds counts. The ratios are what to read: below 1x the emitted C is the faster.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def main() -> None:
             took = measure(network, options.rounds, options.repeat, options.l1, lambda: progress.advance(task))
             ratios = f"{took.c / took.optimised:.2f}x", f"{took.c / took.plain:.2f}x"
             table.add_row(network.title, *ratios, f"{took.c:.1f}", f"{took.optimised:.1f}", f"{took.plain:.1f}")
-    Console().print(table)
+    Console(width=120).print(table)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The networks that the benchmarks measure: one that ships with the project, and eight from ../shared where that folder is present."""
+"""The networks that the benchmarks measure: one that ships with the project, and four from ../shared where that is."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+DIGITS = ROOT / "examples" / "digits"
 SHARED = ROOT.parent / "shared" / "bench"
 MODELS = SHARED / "models"
 NAMES = ("resnet8", "dscnn", "mobilenetv1_025", "autoencoder")
@@ -25,16 +26,12 @@ class Network:
 
 def networks() -> tuple[Network, ...]:
     """Every network that is there; a line on stderr says which are not."""
-    digits = ROOT / "examples" / "digits"
     wanted = [
-        Network("digits", "fp32", digits / "digits_fp32.onnx"),
-        Network("digits", "int8", digits / "digits_int8.onnx"),
+        Network("digits", "fp32", DIGITS / "digits_fp32.onnx"),
+        Network("digits", "int8", DIGITS / "digits_int8.onnx"),
+        *(Network(name, "fp32", MODELS / f"{name}.onnx") for name in NAMES),
+        *(Network(name, "int8", MODELS / f"{name}_int8_qdq.onnx") for name in NAMES),
     ]
-    for name in NAMES:
-        wanted += [
-            Network(name, "fp32", MODELS / f"{name}.onnx"),
-            Network(name, "int8", MODELS / f"{name}_int8_qdq.onnx"),
-        ]
     missing = [n.title for n in wanted if not n.path.is_file()]
     if missing:
         print(f"skipped, not in {MODELS}: {', '.join(missing)}", file=sys.stderr)

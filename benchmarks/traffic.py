@@ -1,7 +1,8 @@
-"""Data movement as planned, per network and L1 size: bytes and transfers between L2 and L1, tiles and modelled cycles, beside the bounds.
+"""Data movement as planned, per network and size of L1: bytes, transfers, tiles and modelled cycles, beside the bounds.
 
-"once per call" is the bytes moved over the bytes if every call read and wrote each element once; "fused" over the bytes of weights, inputs and
-outputs of the network alone. Nothing is run: the host port's counters equal these figures in every test.
+"once per call" is the bytes moved over those that move if every call reads and writes each element once; "fused" over
+the bytes of weights, inputs and outputs of the network alone. Nothing is run: in the tests the host port's counters
+equal the planned figures.
 """
 
 from __future__ import annotations
