@@ -37,14 +37,7 @@ void gf_port_close(void) {
   for (int level = 0; level < 3; level++) free(gf_arena[level]);
 }
 
-int gf_load_weights(gf_addr l3, uint32_t bytes) {
-  FILE *f = fopen(gf_host.weights, "rb");
-  size_t got = f ? fread(gf_arena[GF_LEVEL_L3] + l3, 1, bytes, f) : 0;
-  if (f) fclose(f);
-  return got == bytes ? 0 : 2;
-}
-
 void gf_put(gf_level level, gf_addr at, const void *from, uint32_t bytes) { memcpy(gf_arena[level] + at, from, bytes); }
 void gf_get(gf_level level, gf_addr at, void *to, uint32_t bytes) { memcpy(to, gf_arena[level] + at, bytes); }
 
-#include "gf_port_clock.h"
+#include "gf_port_shared.h"

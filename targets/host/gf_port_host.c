@@ -58,9 +58,7 @@ static uint32_t gf_random(uint32_t n) {
   return (uint32_t)(((uint64_t)(gf_state >> 4) * n) >> 28);
 }
 
-static void gf_poison(uint8_t *p, size_t n) {
-  for (size_t i = 0; i < n; i++) p[i] = (uint8_t)(0xA5 ^ gf_random(256));
-}
+static void gf_poison(uint8_t *p, size_t n) { memset(p, (int)gf_random(256), n); }
 
 static uint8_t *gf_bytes(gf_level level, uint64_t at, uint64_t n) {
   if (at + n > gf_size[level]) gf_die("bytes %llu..%llu lie outside level L%d", (unsigned long long)at, (unsigned long long)(at + n), level + 1);
@@ -114,19 +112,37 @@ static void gf_check_move(gf_hop hop, const gf_move *m) {
   gf_bytes(gf_near_level(hop), (uint64_t)(near - gf_near(hop)), (uint64_t)m->run * m->runs);
 }
 
-static int gf_overlap(const uint8_t *a, uint32_t n, const uint8_t *b, uint32_t m) { return a < b + m && b < a + n; }
+/* The runs of one side of a command: `runs` of `run` bytes, `pitch` apart. */
+typedef struct {
+  const uint8_t *at;
+  uint32_t run, runs, pitch;
+} gf_side;
+
+static gf_side gf_side_of(const gf_pending *p, int is_far) {
+  gf_side far = {gf_far(p, 0), p->move.run, p->move.runs, p->move.pitch};
+  gf_side near = {p->move.near, p->move.run * p->move.runs, 1, 0};
+  return is_far ? far : near;
+}
+
+static int gf_meet(gf_side a, gf_side b) {
+  const uint8_t *a_end = a.at + (size_t)(a.runs - 1) * a.pitch + a.run, *b_end = b.at + (size_t)(b.runs - 1) * b.pitch + b.run;
+  if (a.at >= b_end || b.at >= a_end) return 0;
+  for (uint32_t i = 0; i < a.runs; i++)
+    for (uint32_t j = 0; j < b.runs; j++) {
+      const uint8_t *x = a.at + (size_t)i * a.pitch, *y = b.at + (size_t)j * b.pitch;
+      if (x < y + b.run && y < x + a.run) return 1;
+    }
+  return 0;
+}
 
 /* A destination may meet nothing in flight, a source no destination in flight. */
 static void gf_check_flight(const gf_pending *p) {
+  gf_side from = gf_side_of(p, p->dir == GF_IN), to = gf_side_of(p, p->dir == GF_OUT);
   for (int q = 0; q < gf_queued; q++) {
     const gf_pending *o = &gf_queue[q];
-    for (uint32_t i = 0; i < p->move.runs; i++)
-      for (uint32_t j = 0; j < o->move.runs; j++) {
-        int clash = gf_overlap(gf_to(p, i), p->move.run, gf_to(o, j), o->move.run) ||
-                    gf_overlap(gf_from(p, i), p->move.run, gf_to(o, j), o->move.run) ||
-                    gf_overlap(gf_to(p, i), p->move.run, gf_from(o, j), o->move.run);
-        if (clash) gf_die("a copy touches bytes in flight (%s, %s)", gf_hop_names[p->hop], p->dir == GF_IN ? "in" : "out");
-      }
+    gf_side o_from = gf_side_of(o, o->dir == GF_IN), o_to = gf_side_of(o, o->dir == GF_OUT);
+    if (gf_meet(to, o_to) || gf_meet(to, o_from) || gf_meet(from, o_to))
+      gf_die("a copy %s touches bytes in flight (%s)", p->dir == GF_IN ? "in" : "out", gf_hop_names[p->hop]);
   }
 }
 
@@ -241,10 +257,9 @@ int gf_port_open(void) {
   gf_call = GF_OPENING;
   memset(gf_count, 0, sizeof gf_count);
   for (int level = 0; level < 3; level++) {
-    void *p = NULL;
     gf_arena[level] = aligned_alloc(64, (gf_size[level] + 64) / 64 * 64);
-    if (!(p = gf_arena[level])) return 1;
-    gf_poison(p, gf_size[level]);
+    if (!gf_arena[level]) return 1;
+    gf_poison(gf_arena[level], gf_size[level]);
     GF_HIDE(gf_arena[level] + gf_size[level], (gf_size[level] + 64) / 64 * 64 - gf_size[level]);
   }
   return 0;
@@ -272,26 +287,16 @@ static void gf_write_counters(const char *path) {
 void gf_port_close(void) {
   if (gf_queued) gf_die("%d copies were never waited for", gf_queued);
   if (gf_host.counters) gf_write_counters(gf_host.counters);
-  for (int level = 0; level < 3; level++) free(gf_arena[level]);
+  for (int level = 0; level < 3; level++) {
+    GF_SHOW(gf_arena[level], (gf_size[level] + 64) / 64 * 64);
+    free(gf_arena[level]);
+  }
   free(gf_queue);
   gf_queue = NULL;
   gf_capacity = 0;
 }
 
-int gf_load_weights(gf_addr l3, uint32_t bytes) {
-#ifdef GF_WEIGHTS_IN_C
-  extern const uint64_t gf_weights[];
-  memcpy(gf_bytes(GF_LEVEL_L3, l3, bytes), gf_weights, bytes);
-  return 0;
-#else
-  FILE *f = fopen(gf_host.weights, "rb");
-  size_t got = f ? fread(gf_bytes(GF_LEVEL_L3, l3, bytes), 1, bytes, f) : 0;
-  if (f) fclose(f);
-  return got == bytes ? 0 : 2;
-#endif
-}
-
 void gf_put(gf_level level, gf_addr at, const void *from, uint32_t bytes) { memcpy(gf_bytes(level, at, bytes), from, bytes); }
 void gf_get(gf_level level, gf_addr at, void *to, uint32_t bytes) { memcpy(to, gf_bytes(level, at, bytes), bytes); }
 
-#include "gf_port_clock.h"
+#include "gf_port_shared.h"
