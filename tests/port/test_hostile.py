@@ -1,0 +1,98 @@
+"""What the hostile port must catch: each snippet breaks one rule, and the program must end in that rule's message."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.port.building import compile_port
+
+MAIN = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "gf_runtime.h"
+static gf_ticket t, u;
+static int dirty;
+static void fine(const void *p) { (void)p; }
+static void copies(const void *p) { (void)p; gf_copy_bytes(GF_L2_L1, GF_IN, GF_L2(0), GF_L1(0), 4, &t); }
+static void waits(const void *p) { (void)p; gf_copy_wait(&t); }
+static void reads(const void *p) { dirty = ((const volatile unsigned char *)p)[0]; }
+#define LOAD(far, near, n, ticket) gf_copy_bytes(GF_L2_L1, GF_IN, GF_L2(far), GF_L1(near), n, ticket)
+#define STORE(far, near, n, ticket) gf_copy_bytes(GF_L2_L1, GF_OUT, GF_L2(far), GF_L1(near), n, ticket)
+#define COMMAND(run, runs, pitch) gf_copy_start(GF_L2_L1, GF_IN, &(gf_move){0, GF_L1(0), run, runs, pitch}, 1, &t)
+int main(int argc, char **argv) {
+  (void)argc, (void)fine, (void)copies, (void)waits, (void)reads;
+  gf_host.timing = (gf_timing)atoi(argv[1]);
+  gf_port_open();
+  gf_call_begin(0);
+  switch (atoi(argv[2])) {
+CASES
+  }
+  gf_port_close();
+  return dirty & 1;
+}
+"""
+
+BROKEN = {
+    "a ticket was waited for that is not open": "LOAD(0, 0, 8, &t); gf_copy_wait(&t); gf_copy_wait(&t);",
+    "copies were never waited for": "LOAD(0, 0, 8, &t);",
+    "a copy of the call before was never waited for": "LOAD(0, 0, 8, &t); gf_call_begin(1);",
+    "a copy in touches bytes in flight": "LOAD(0, 0, 8, &t); LOAD(64, 4, 8, &u); gf_copy_wait(&t); gf_copy_wait(&u);",
+    "a copy out touches bytes in flight": "LOAD(0, 0, 8, &t); STORE(64, 4, 8, &u);",
+    "the source of a copy changed while in flight": "STORE(0, 0, 8, &t); *(char *)GF_L1(3) ^= 1; gf_copy_wait(&t);",
+    "a copy was started inside gf_team_run": "gf_team_run(copies, NULL);",
+    "a copy was waited for inside gf_team_run": "LOAD(0, 0, 8, &t); gf_team_run(waits, NULL);",
+    "a ticket was not zero-initialised": "memset(&t, 7, sizeof t); LOAD(0, 0, 8, &t);",
+    "lie outside level L1": "LOAD(0, 4090, 8, &t);",
+    "lie outside level L2": "LOAD(16380, 0, 8, &t);",
+    "near side below its level": "gf_copy_bytes(GF_L2_L1, GF_IN, 0, (char *)GF_L1(0) - 64, 8, &t);",
+    "a command of 1 x 201 bytes exceeds l2_l1": "COMMAND(201, 1, 0);",
+    "l2_l1 has no pitch of 301": "COMMAND(2, 3, 301);",
+    "an empty command": "COMMAND(0, 1, 0);",
+}  # fmt: skip
+FINE = (
+    "LOAD(0, 0, 512, &t); LOAD(512, 512, 512, &u); gf_copy_wait(&u); gf_copy_wait(&t);"
+    "gf_team_run(fine, NULL); STORE(0, 0, 512, &t); gf_copy_wait(&t);"
+    "LOAD(0, 0, 8, &t); LOAD(8, 8, 8, &t); gf_copy_wait(&t);"
+)
+UNLANDED = "LOAD(0, 0, 64, &t); gf_team_run(reads, GF_L1(16)); gf_copy_wait(&t);"
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Plain and sanitized."""
+    folder = tmp_path_factory.mktemp("hostile")
+    cases = [*BROKEN.values(), FINE, UNLANDED]
+    text = "\n".join(f"  case {i}: {{ {code} }} break;" for i, code in enumerate(cases))
+    main = folder / "main.c"
+    main.write_text(MAIN.replace("CASES", text))
+    plain = compile_port(folder, main=main)
+    plain = plain.rename(folder / "plain")
+    return plain, compile_port(folder, "-fsanitize=address,undefined", "-fno-sanitize-recover=all", main=main)
+
+
+def _run(program: Path, timing: int, case: int) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(program), str(timing), str(case)], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("message", BROKEN)
+def test_a_broken_rule_ends_in_its_message(programs: tuple[Path, Path], message: str) -> None:
+    done = _run(programs[0], 1, list(BROKEN).index(message))
+    assert done.returncode != 0
+    assert message in done.stderr
+
+
+@pytest.mark.parametrize("timing", [0, 1, 2])
+def test_a_correct_sequence_passes(programs: tuple[Path, Path], timing: int) -> None:
+    for program in programs:
+        done = _run(program, timing, len(BROKEN))
+        assert done.returncode in (0, 1), done.stderr
+        assert done.stderr == ""
+
+
+def test_reading_a_tile_before_it_landed_is_seen_by_the_sanitizer(programs: tuple[Path, Path]) -> None:
+    done = _run(programs[1], 1, len(BROKEN) + 1)
+    assert "use-after-poison" in done.stderr
