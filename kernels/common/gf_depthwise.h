@@ -8,6 +8,7 @@
 #define GF_CHANNELS (GF_LANES > 8 ? 8 : GF_LANES)
 #define GF_CHANNEL_VECTORS 4 /* vectors of channels at once */
 #define GF_WIDE_CHANNELS (GF_CHANNEL_VECTORS * GF_CHANNELS)
+#define GF_WIDE_VECTORS (GF_WIDE_CHANNELS / GF_LANES) /* the same in whole registers */
 typedef float gf_cf32 __attribute__((vector_size(4 * GF_CHANNELS)));
 typedef int32_t gf_ci32 __attribute__((vector_size(4 * GF_CHANNELS)));
 typedef int16_t gf_ci16 __attribute__((vector_size(2 * GF_CHANNELS)));

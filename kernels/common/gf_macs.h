@@ -3,6 +3,7 @@
    blocks `block` apart, so that packed weights and a plain row-major matrix serve alike. */
 #ifndef GF_MACS_H
 #define GF_MACS_H
+#include "gf_dot.h"
 #include "gf_kernel.h"
 
 #define GF_BLOCK 16 /* output channels packed together */
@@ -32,18 +33,41 @@ GF_INLINE void gf_macs_f32(gf_vf32 *acc, const int pixels, const int blocks, con
   }
 }
 
+/* The inputs x[pixel][i] of gf_macs_i8. */
+GF_INLINE void gf_mac_i8(gf_vi32 *acc, const int pixels, const int vectors, const int8_t *const *x, int32_t i, int32_t x_zero, const int8_t *w,
+                         int32_t w_zero, int32_t block) {
+  for (int v = 0; v < vectors; v++) {
+    gf_vi8 narrow = *(const gf_vi8_u *)(w + (ptrdiff_t)(v / GF_BLOCK_VECTORS) * block + v % GF_BLOCK_VECTORS * GF_LANES);
+    gf_vi16 wider = __builtin_convertvector(narrow, gf_vi16); /* in two steps: gcc 12 takes the direct one lane by lane */
+    gf_vi32 weight = __builtin_convertvector(wider, gf_vi32) - w_zero;
+    for (int p = 0; p < pixels; p++) acc[p * vectors + v] += (x[p][i] - x_zero) * weight;
+  }
+}
+
+#ifdef GF_DOT
+/* The inputs x[pixel][i] and x[pixel][i + 1] of gf_macs_i8. */
+GF_INLINE void gf_mac_pair_i8(gf_vi32 *acc, const int pixels, const int vectors, const int8_t *const *x, int32_t i, int32_t x_zero,
+                              const int8_t *w, int32_t w_zero, int32_t block, int32_t row) {
+  gf_pairs weight[GF_ROW_BLOCKS * GF_BLOCK_VECTORS], input;
+  for (int v = 0; v < vectors; v++) {
+    const int8_t *at = w + (ptrdiff_t)(v / GF_BLOCK_VECTORS) * block + v % GF_BLOCK_VECTORS * GF_LANES;
+    gf_pairs_join(weight + v, at, at + row, w_zero);
+  }
+  for (int p = 0; p < pixels; p++) {
+    gf_pairs_repeat(&input, x[p] + i, x_zero);
+    for (int v = 0; v < vectors; v++) gf_dot(acc + p * vectors + v, &input, weight + v);
+  }
+}
+#endif
+
 /* acc[pixel][block][vector] += sum over i < run of (x[pixel][i] - x_zero) * (w[block][i][lanes] - w_zero). */
 GF_INLINE void gf_macs_i8(gf_vi32 *acc, const int pixels, const int blocks, const int8_t *const *x, int32_t x_zero, const int8_t *w,
                           int32_t w_zero, int32_t block, int32_t row, int32_t run) {
-  const int vectors = blocks * GF_BLOCK_VECTORS;
-  for (int32_t i = 0; i < run; i++, w += row) {
-    for (int v = 0; v < vectors; v++) {
-      gf_vi8 narrow = *(const gf_vi8_u *)(w + (ptrdiff_t)(v / GF_BLOCK_VECTORS) * block + v % GF_BLOCK_VECTORS * GF_LANES);
-      gf_vi16 wider = __builtin_convertvector(narrow, gf_vi16); /* in two steps: gcc 12 takes the direct one lane by lane */
-      gf_vi32 weight = __builtin_convertvector(wider, gf_vi32) - w_zero;
-      for (int p = 0; p < pixels; p++) acc[p * vectors + v] += (x[p][i] - x_zero) * weight;
-    }
-  }
+  int32_t i = 0;
+#ifdef GF_DOT
+  for (; i + 1 < run; i += 2, w += 2 * row) gf_mac_pair_i8(acc, pixels, blocks * GF_BLOCK_VECTORS, x, i, x_zero, w, w_zero, block, row);
+#endif
+  for (; i < run; i++, w += row) gf_mac_i8(acc, pixels, blocks * GF_BLOCK_VECTORS, x, i, x_zero, w, w_zero, block);
 }
 
 /* y[i] = clamp(acc[i] + bias[i]) for the n valid lanes; a NaN stays one. */

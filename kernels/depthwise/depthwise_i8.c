@@ -7,25 +7,41 @@ typedef gf_depthwise_i8_args call;
 
 enum { PIXELS = 8 };
 
-/* acc += (x - x_zero) * weight: the product of 9 by 8 bits just fits 16, the sum does not. */
-GF_INLINE void mac(gf_ci32 *acc, const int8_t *x, int32_t x_zero, const int8_t *weight) {
-  gf_ci8 x8 = *(const gf_ci8_u *)x, w8 = *(const gf_ci8_u *)weight;
-  gf_ci16 product = (__builtin_convertvector(x8, gf_ci16) - (int16_t)x_zero) * __builtin_convertvector(w8, gf_ci16);
-  *acc += __builtin_convertvector(product, gf_ci32);
-}
+/* acc += (x - x_zero) * weight: the product of 9 by 8 bits just fits 16, the sum does not. One for whole registers, one for GF_CHANNELS. */
+#define MAC_OF(NAME, V8, V16, V32)                                                                               \
+  GF_INLINE void NAME(V32 *acc, const int8_t *x, int32_t x_zero, const int8_t *weight) {                         \
+    V8 x8 = *(const V8##_u *)x, w8 = *(const V8##_u *)weight;                                                    \
+    V16 product = (__builtin_convertvector(x8, V16) - (int16_t)x_zero) * __builtin_convertvector(w8, V16);       \
+    *acc += __builtin_convertvector(product, V32);                                                               \
+  }
+MAC_OF(mac_wide, gf_vi8, gf_vi16, gf_vi32)
+MAC_OF(mac, gf_ci8, gf_ci16, gf_ci32)
+#undef MAC_OF
 
-/* Sums of `vectors` vectors of channels from c. */
-GF_INLINE void channels(const call *a, const gf_window *window, int32_t c, int32_t *sums, const int vectors) {
-  gf_ci32 acc[GF_CHANNEL_VECTORS] = {{0}};
+/* Sums of GF_WIDE_CHANNELS channels from c. */
+GF_INLINE void wide_channels(const call *a, const gf_window *window, int32_t c, int32_t *sums) {
+  gf_vi32 acc[GF_WIDE_VECTORS] = {{0}};
   const ptrdiff_t row = (ptrdiff_t)a->dilations[0] * a->x_w * a->c, column = (ptrdiff_t)a->dilations[1] * a->c;
   for (int32_t r = window->rows.begin; r < window->rows.end; r++) {
     const int8_t *x = a->x + (window->first + r * row + window->columns.begin * column + c);
     const int8_t *weight = a->weight + (r * a->s + window->columns.begin) * a->c + c;
     for (int32_t s = window->columns.begin; s < window->columns.end; s++, x += column, weight += a->c) {
-      for (int v = 0; v < vectors; v++) mac(acc + v, x + v * GF_CHANNELS, a->x_zero, weight + v * GF_CHANNELS);
+      for (int v = 0; v < GF_WIDE_VECTORS; v++) mac_wide(acc + v, x + v * GF_LANES, a->x_zero, weight + v * GF_LANES);
     }
   }
-  for (int v = 0; v < vectors; v++) *(gf_ci32_u *)(sums + v * GF_CHANNELS) = acc[v];
+  for (int v = 0; v < GF_WIDE_VECTORS; v++) *(gf_vi32_u *)(sums + v * GF_LANES) = acc[v];
+}
+
+/* Sums of GF_CHANNELS channels from c. */
+GF_INLINE void channels(const call *a, const gf_window *window, int32_t c, int32_t *sums) {
+  gf_ci32 acc = {0};
+  const ptrdiff_t row = (ptrdiff_t)a->dilations[0] * a->x_w * a->c, column = (ptrdiff_t)a->dilations[1] * a->c;
+  for (int32_t r = window->rows.begin; r < window->rows.end; r++) {
+    const int8_t *x = a->x + (window->first + r * row + window->columns.begin * column + c);
+    const int8_t *weight = a->weight + (r * a->s + window->columns.begin) * a->c + c;
+    for (int32_t s = window->columns.begin; s < window->columns.end; s++, x += column, weight += a->c) mac(&acc, x, a->x_zero, weight);
+  }
+  *(gf_ci32_u *)sums = acc;
 }
 
 /* The sum of one channel, where there are too few for a vector. */
@@ -48,12 +64,12 @@ static void store(const call *a, int8_t *y, const int32_t *sums, int32_t pixels,
 static void pixels(const call *a, const gf_window *windows, int8_t *y, int32_t count) {
   int32_t sums[PIXELS * GF_WIDE_CHANNELS], c = 0;
   for (; c + GF_WIDE_CHANNELS <= a->c; c += GF_WIDE_CHANNELS) {
-    for (int32_t i = 0; i < count; i++) channels(a, windows + i, c, sums + i * GF_WIDE_CHANNELS, GF_CHANNEL_VECTORS);
+    for (int32_t i = 0; i < count; i++) wide_channels(a, windows + i, c, sums + i * GF_WIDE_CHANNELS);
     store(a, y, sums, count, c, GF_WIDE_CHANNELS);
   }
   for (; c < a->c && a->c >= GF_CHANNELS; c += GF_CHANNELS) {
     int32_t from = GF_MIN(c, a->c - GF_CHANNELS);
-    for (int32_t i = 0; i < count; i++) channels(a, windows + i, from, sums + i * GF_WIDE_CHANNELS, 1);
+    for (int32_t i = 0; i < count; i++) channels(a, windows + i, from, sums + i * GF_WIDE_CHANNELS);
     store(a, y, sums, count, from, GF_CHANNELS);
   }
   for (; c < a->c; c++) {
