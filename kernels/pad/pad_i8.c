@@ -11,7 +11,8 @@ static void line(int8_t *y, int32_t ys, const int8_t *x, int32_t xs, int32_t q, 
 void gf_pad_i8(const void *args) {
   const gf_pad_i8_args *a = args;
   const gf_range mine = gf_share(a->m * a->k * a->p);
-  const gf_range inside = {a->x_w_before, a->x_w_before + a->x_w}, outside = {a->q, a->q};
+  /* A tile that lies wholly in the frame has more missing in front than it is long. */
+  const gf_range inside = {GF_MIN(a->x_w_before, a->q), GF_MIN(a->x_w_before + a->x_w, a->q)}, outside = {a->q, a->q};
   for (int32_t i = mine.begin; i < mine.end; i++) {
     const int32_t p = i % a->p, k = i / a->p % a->k, m = i / a->p / a->k;
     const int32_t h = p - a->x_h_before, c = k - a->x_c_before, n = m - a->x_n_before;
