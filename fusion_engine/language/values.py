@@ -114,7 +114,8 @@ def array_of(value: Value) -> np.ndarray:
     if isinstance(value, tuple):
         value = [scalar_of(v) if isinstance(v, (Binding, ValueRef)) else v for v in value]
     array = np.asarray(value)
-    return array.astype(np.float64) if array.dtype.kind == "f" or array.dtype.name == "bfloat16" else array
+    kind = array.dtype.kind  # bfloat16's is V; its name numpy works out anew each time
+    return array.astype(np.float64) if kind == "f" or (kind == "V" and array.dtype.name == "bfloat16") else array
 
 
 def scalar_of(value: Value) -> int | float:

@@ -75,6 +75,11 @@ class Facts:
         return frozenset(node.op for node in self.view.nodes)
 
     @cached_property
+    def dtypes(self) -> frozenset[str | None]:
+        """Element types of the view's values."""
+        return frozenset(value.dtype for value in self.view.values.values())
+
+    @cached_property
     def functions(self) -> tuple[tuple[str, str], ...]:
         """Operators outside the default domain with their overloads."""
         return tuple(sorted({(n.op, n.overload) for n in self.view.nodes if "::" in n.op}))

@@ -58,8 +58,11 @@ class Index:
         return tuple(sorted((*found, *self.anywhere), key=lambda c: c.position))
 
 
-def build_index(facts: Facts, rules: RuleSet, only: Iterable[str] | None = None) -> Index:
-    """Compile the variants that the model's operators allow; `only` keeps those that mention one of these operators."""
+def build_index(facts: Facts, rules: RuleSet, explain: bool, only: Iterable[str] | None = None) -> Index:
+    """Compile the variants that the model's operators allow; `only` keeps those that mention one of these operators.
+
+    Without `explain`, variants that could match but never emit are left out too.
+    """
     wanted = None if only is None else frozenset(only)
     by_root: dict[str, list[Compiled]] = {}
     anywhere: list[Compiled] = []
@@ -68,6 +71,8 @@ def build_index(facts: Facts, rules: RuleSet, only: Iterable[str] | None = None)
         for variant in rule.variants:
             position += 1
             if not _possible(facts, variant, rules.classes, wanted):
+                continue
+            if not explain and not _storable(facts, rule, variant):
                 continue
             compiled = compile_variant(facts, rule, variant, rules.classes, position)
             roots = _roots(facts, variant, rules.classes)
@@ -167,6 +172,13 @@ def _possible(
     return any(
         wanted & mentioned for p in (variant.pattern, *variant.extra) for mentioned in _mentioned(p, classes, facts)
     )
+
+
+def _storable(facts: Facts, rule: Rule, variant: Variant) -> bool:
+    """Whether some emit entry stores its results in element types that the model has."""
+    entries = [e for e in rule.emit if not e.variants or variant.name in e.variants]
+    stored = [[s.dtype for name in variant.results if (s := e.stored.get(name)) is not None] for e in entries]
+    return any(all(dtype == "float" or dtype in facts.dtypes for dtype in dtypes) for dtypes in stored)
 
 
 def _required(p: Pattern, classes: Mapping[str, tuple[str, ...]], facts: Facts) -> list[frozenset[str]]:

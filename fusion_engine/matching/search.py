@@ -63,7 +63,7 @@ def match(
     """
     facts = Facts(view)
     run = _Run(facts, Emitter(view, kernels, cost or call_cost()), explain, budget)
-    index = build_index(facts, rules)
+    index = build_index(facts, rules, explain)
     states: dict[int, State] = {}
     with _no_collection():
         for node in view.nodes:
@@ -94,7 +94,7 @@ def explain_node(
     facts = Facts(view)
     node = view.nodes[node_index]
     run = _Run(facts, Emitter(view, kernels, cost or call_cost()), True, BUDGET)
-    index = build_index(facts, rules, only=(node.op,))
+    index = build_index(facts, rules, explain=True, only=(node.op,))
     states: dict[int, State] = {}
     for root in _above(view, node_index):
         for compiled in index.at(view.nodes[root].op):
