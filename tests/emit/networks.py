@@ -1,0 +1,120 @@
+"""Random small integer networks as fused graphs, made of real kernels: branches, borders, strides, splits, reductions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from hypothesis import strategies as st
+
+from fusion_engine.graph import Buffer, Call, CallAttr, FusedGraph, Provenance
+from fusion_engine.kernels.descriptor import Kernel
+from fusion_engine.kernels.sizes import fill_attrs
+
+SHIFT = 10
+
+
+@dataclass
+class Growing:
+    """A graph being drawn: `shape` of the newest feature map (N, C, H, W)."""
+
+    draw: st.DrawFn
+    kernels: Mapping[str, Kernel]
+    rng: np.random.Generator
+    buffers: list[Buffer] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+
+    def constant(self, data: np.ndarray) -> str:
+        name = f"c{len(self.buffers)}"
+        self.buffers.append(Buffer(name, str(data.dtype), data.shape, data=data))
+        return name
+
+    def call(self, kernel: str, operands: dict[str, str], shape: tuple[int, ...], attrs: dict[str, CallAttr]) -> str:
+        name = f"{kernel}_{len(self.calls)}"
+        self.buffers.append(Buffer(f"{name}.y", "int8", shape))
+        filled = fill_attrs(self.kernels[kernel], attrs)
+        origin = Provenance("drawn", "test", "", (name,))
+        self.calls.append(
+            Call(name, kernel, tuple(operands.items()), (("y", f"{name}.y"),), tuple(filled.items()), origin)
+        )
+        return f"{name}.y"
+
+    def weights(self, *shape: int) -> dict[str, str]:
+        """Weight, bias and requantisation of a dense kernel with `shape[0]` outputs."""
+        k = shape[0]
+        return {
+            "weight": self.constant(self.rng.integers(-127, 128, shape, dtype=np.int8)),
+            "bias": self.constant(self.rng.integers(-500, 500, k, dtype=np.int32)),
+            "mul": self.constant(self.rng.integers(1, 40, k, dtype=np.int32)),
+            "shift": self.constant(np.full(k, SHIFT, np.uint8)),
+        }
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return next(b.shape for b in self.buffers if b.name == name)
+
+
+def _window(g: Growing, x: str) -> tuple[dict[str, CallAttr], int, int, int, int]:
+    """Pads, strides and kernel that fit, and the resulting height and width."""
+    _, _, h, w = g.shape(x)
+    r, s = (g.draw(st.integers(1, min(3, n))) for n in (h, w))
+    stride = g.draw(st.integers(1, 2))
+    pads = tuple(g.draw(st.integers(0, k - 1)) for k in (r, s, r, s))
+    p = (h + pads[0] + pads[2] - r) // stride + 1
+    q = (w + pads[1] + pads[3] - s) // stride + 1
+    return {"strides": (stride, stride), "pads": pads}, r, s, p, q
+
+
+def _conv(g: Growing, x: str) -> str:
+    n, c, _, _ = g.shape(x)
+    attrs, r, s, p, q = _window(g, x)
+    k = g.draw(st.integers(1, 20))
+    zero = g.draw(st.integers(-128, 127))
+    return g.call("conv2d_i8", {"x": x, **g.weights(k, c, r, s)}, (n, k, p, q), {**attrs, "x_zero": zero, "lo": -100})
+
+
+def _depthwise(g: Growing, x: str) -> str:
+    n, c, _, _ = g.shape(x)
+    attrs, r, s, p, q = _window(g, x)
+    return g.call("depthwise_i8", {"x": x, **g.weights(c, 1, r, s)}, (n, c, p, q), {**attrs, "x_zero": -128})
+
+
+def _pointwise(g: Growing, x: str) -> str:
+    n, c, h, w = g.shape(x)
+    k = g.draw(st.integers(1, 40))
+    return g.call("pointwise_i8", {"x": x, **g.weights(k, c, 1, 1)}, (n, k, h, w), {"y_zero": 5})
+
+
+def _pool(g: Growing, x: str) -> str:
+    n, c, _, _ = g.shape(x)
+    attrs, r, s, p, q = _window(g, x)
+    return g.call("maxpool_i8", {"x": x}, (n, c, p, q), {**attrs, "kernel": (r, s)})
+
+
+def _add(g: Growing, x: str) -> str:
+    """With an earlier map of the same shape, or with itself."""
+    same = [b.name for b in g.buffers if b.data is None and b.shape == g.shape(x)]
+    other = g.draw(st.sampled_from(same))
+    return g.call("add_i8", {"a": x, "b": other}, g.shape(x), {"ma": 500, "mb": 300, "shift": SHIFT, "a_zero": 3})
+
+
+def _average(g: Growing, x: str) -> str:
+    n, c, h, w = g.shape(x)
+    mul = (1 << 16) // (h * w)
+    return g.call("global_avgpool_i8", {"x": x}, (n, c, 1, 1), {"mul": mul, "shift": 16, "x_zero": -7})
+
+
+@st.composite
+def networks(draw: st.DrawFn, kernels: Mapping[str, Kernel]) -> FusedGraph:
+    """One input, up to five layers, now and then a global average at the end; a branch's end is a second output."""
+    g = Growing(draw, kernels, np.random.default_rng(draw(st.integers(0, 1000))))
+    shape = (draw(st.integers(1, 2)), draw(st.integers(1, 17)), draw(st.integers(1, 14)), draw(st.integers(1, 14)))
+    g.buffers.append(Buffer("input", "int8", shape))
+    x = "input"
+    for layer in draw(st.lists(st.sampled_from([_conv, _depthwise, _pointwise, _pool, _add]), min_size=1, max_size=5)):
+        x = layer(g, x)
+    if draw(st.booleans()):
+        x = _average(g, x)
+    read = {b for c in g.calls for _, b in c.operands}
+    outputs = tuple(b for c in g.calls for _, b in c.results if b not in read)
+    return FusedGraph("drawn", tuple(g.buffers), tuple(g.calls), ("input",), outputs)
