@@ -1,4 +1,4 @@
-"""Random small integer networks as fused graphs, made of real kernels: branches, borders, strides, splits, reductions."""
+"""Random small integer networks as fused graphs, of real kernels: branches, borders, strides, splits, reductions."""
 
 from __future__ import annotations
 
