@@ -12,6 +12,7 @@ from fusion_engine.language.values import (
     NotKnownError,
     Value,
     array_of,
+    elements_of,
     integer_of,
     integers_of,
     scalar_of,
@@ -93,7 +94,7 @@ def along(value: Value, axis: Value, rank: Value = None) -> np.ndarray:
 
 
 def repeat(value: Value, count: Value) -> np.ndarray:
-    array = array_of(value).reshape(-1)
+    array = elements_of(value).reshape(-1)
     n = integer_of(count)
     if array.size not in (1, n):
         raise NotKnownError(f"{array.size} values cannot stand for {n}")

@@ -101,6 +101,13 @@ def truth_of(value: Value) -> bool:
 
 def array_of(value: Value) -> np.ndarray:
     """Numbers of a value: floats as float64, everything else as it is."""
+    array = elements_of(value)
+    kind = array.dtype.kind  # bfloat16's is V; its name numpy works out anew each time
+    return array.astype(np.float64) if kind == "f" or (kind == "V" and array.dtype.name == "bfloat16") else array
+
+
+def elements_of(value: Value) -> np.ndarray:
+    """Numbers of a value in their own element type: for what only moves them."""
     if value is None:
         raise NotKnownError("a value that is absent; give it a meaning with given(v, default)")
     if isinstance(value, Binding):
@@ -113,9 +120,7 @@ def array_of(value: Value) -> np.ndarray:
         raise NotKnownError(f"{value!r} is text, not a number")
     if isinstance(value, tuple):
         value = [scalar_of(v) if isinstance(v, (Binding, ValueRef)) else v for v in value]
-    array = np.asarray(value)
-    kind = array.dtype.kind  # bfloat16's is V; its name numpy works out anew each time
-    return array.astype(np.float64) if kind == "f" or (kind == "V" and array.dtype.name == "bfloat16") else array
+    return np.asarray(value)
 
 
 def scalar_of(value: Value) -> int | float:

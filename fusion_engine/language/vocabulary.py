@@ -26,6 +26,7 @@ from fusion_engine.language.values import (
     as_attribute,
     as_condition,
     as_operand,
+    elements_of,
     integer_of,
     integers_of,
     item,
@@ -188,14 +189,14 @@ FUNCTIONS: Mapping[str, Function] = {
         tensors.broadcasts, "broadcasts(a, b)", "Whether b broadcasts to the shape of a without enlarging it.", 2, 2
     ),
     "reshape": Function(
-        lambda v, s: array_of(v).reshape(integers_of(s)),
+        lambda v, s: elements_of(v).reshape(integers_of(s)),
         "reshape(v, shape)",
         "The same elements in another shape; -1 is what is left.",
         2,
         2,
     ),
     "transpose": Function(
-        lambda v, p: np.transpose(array_of(v), integers_of(p)),
+        lambda v, p: np.transpose(elements_of(v), integers_of(p)),
         "transpose(v, perm)",
         "Axes permuted, as ONNX Transpose.",
         2,
