@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from hypothesis import strategies as st
 
-from fusion_engine.graph import Buffer, Call, CallAttr, FusedGraph, Provenance
+from fusion_engine.graph import Alias, Buffer, Call, CallAttr, FusedGraph, Provenance
 from fusion_engine.kernels.descriptor import Kernel
 from fusion_engine.kernels.sizes import fill_attrs
 
@@ -39,6 +39,11 @@ class Growing:
             Call(name, kernel, tuple(operands.items()), (("y", f"{name}.y"),), tuple(filled.items()), origin)
         )
         return f"{name}.y"
+
+    def view(self, name: str, alias: Alias) -> None:
+        """Make a buffer a view."""
+        at = next(i for i, b in enumerate(self.buffers) if b.name == name)
+        self.buffers[at] = replace(self.buffers[at], alias=alias)
 
     def weights(self, *shape: int) -> dict[str, str]:
         """Weight, bias and requantisation of a dense kernel with `shape[0]` outputs."""
@@ -104,6 +109,44 @@ def _average(g: Growing, x: str) -> str:
     return g.call("global_avgpool_i8", {"x": x}, (n, c, 1, 1), {"mul": mul, "shift": 16, "x_zero": -7})
 
 
+def _join(g: Growing, x: str) -> str:
+    """Two branches that write their parts of one map along the channels."""
+    n, c, h, w = g.shape(x)
+    ks = (g.draw(st.integers(1, 9)), g.draw(st.integers(1, 9)))
+    whole = f"join_{len(g.buffers)}"
+    g.buffers.append(Buffer(whole, "int8", (n, sum(ks), h, w)))
+    for k, start in zip(ks, (0, ks[0]), strict=True):
+        part = g.call("pointwise_i8", {"x": x, **g.weights(k, c, 1, 1)}, (n, k, h, w), {"x_zero": start})
+        g.view(part, Alias(whole, start=(0, start, 0, 0)))
+    return whole
+
+
+def _slice(g: Growing, x: str) -> str:
+    """A part of the map, read in place, every other row."""
+    n, c, h, w = g.shape(x)
+    start = g.draw(st.integers(0, c - 1))
+    rows = g.draw(st.integers(0, h - 1))
+    name = f"slice_{len(g.buffers)}"
+    shape = (n, c - start, (h - rows + 1) // 2, w)
+    g.buffers.append(Buffer(name, "int8", shape, alias=Alias(x, start=(0, start, rows, 0), step=(1, 1, 2, 1))))
+    return _pool(g, name)
+
+
+def _linear(g: Growing, x: str) -> str:
+    """On the flattened map; the result is a map again."""
+    n, c, h, w = g.shape(x)
+    flat = f"flat_{len(g.buffers)}"
+    g.buffers.append(Buffer(flat, "int8", (n, c * h * w), alias=Alias(x, reshape=True)))
+    j = g.draw(st.integers(1, 24))
+    y = g.call("linear_i8", {"x": flat, **g.weights(j, c * h * w)}, (n, j), {"x_zero": 9})
+    name = f"map_{len(g.buffers)}"
+    g.buffers.append(Buffer(name, "int8", (n, j, 1, 1), alias=Alias(y, reshape=True)))
+    return name
+
+
+LAYERS = (_conv, _depthwise, _pointwise, _pool, _add, _join, _slice, _linear)
+
+
 @st.composite
 def networks(draw: st.DrawFn, kernels: Mapping[str, Kernel]) -> FusedGraph:
     """One input, up to five layers, now and then a global average at the end; a branch's end is a second output."""
@@ -111,10 +154,14 @@ def networks(draw: st.DrawFn, kernels: Mapping[str, Kernel]) -> FusedGraph:
     shape = (draw(st.integers(1, 2)), draw(st.integers(1, 17)), draw(st.integers(1, 14)), draw(st.integers(1, 14)))
     g.buffers.append(Buffer("input", "int8", shape))
     x = "input"
-    for layer in draw(st.lists(st.sampled_from([_conv, _depthwise, _pointwise, _pool, _add]), min_size=1, max_size=5)):
+    for layer in draw(st.lists(st.sampled_from(LAYERS), min_size=1, max_size=5)):
         x = layer(g, x)
     if draw(st.booleans()):
         x = _average(g, x)
-    read = {b for c in g.calls for _, b in c.operands}
-    outputs = tuple(b for c in g.calls for _, b in c.results if b not in read)
+    read = {b for c in g.calls for _, b in c.operands} | {b.alias.of for b in g.buffers if b.alias}
+    outputs = tuple(b.name for b in g.buffers if b.data is None and b.name not in read and not _is_part(b))
     return FusedGraph("drawn", tuple(g.buffers), tuple(g.calls), ("input",), outputs)
+
+
+def _is_part(b: Buffer) -> bool:
+    return b.alias is not None and b.alias.start is not None
