@@ -1,4 +1,4 @@
-"""The copies of a call's tiles as C: a small function per operand, or a line where the tile is always the same bytes."""
+"""The copies of a call's tiles as C: a small function per operand, or a line where the tile is always the same."""
 
 from __future__ import annotations
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from fusion_engine.diagnostics import GapFuseError
 from fusion_engine.graph import FusedGraph
 from tiler.emit.calls import call_text
 from tiler.emit.ctext import Lines, c_string, comment
 from tiler.emit.unit import CallUnit
 from tiler.schedule import Schedule, Transfer
 from tiler.target import Target
+
+BOX_DIMS = 8  # GF_BOX_DIMS of gf_runtime.h
 
 
 def config_header(schedule: Schedule, target: Target) -> str:
@@ -130,6 +133,8 @@ def _table(
 
 def _tensor(graph: FusedGraph, homes: Mapping[str, tuple[str, int]], name: str) -> str:
     buffer, storage = graph.buffer[name], graph.storage(name)
+    if len(buffer.shape) > BOX_DIMS:
+        raise GapFuseError(f"`{name}` has {len(buffer.shape)} axes, the runtime's tensors {BOX_DIMS} at most")
     if storage.root not in homes:  # nothing reads it
         return f"{{{c_string(name)}, GF_LEVEL_L2, 0, {buffer.itemsize}, 1, {{0}}, {{0}}, {buffer.nbytes}}}"
     level, at = homes[storage.root]

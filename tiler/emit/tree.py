@@ -69,15 +69,22 @@ def _variadic(kernel: Kernel, call: Call) -> int:
 def _kernel_files(units: list[CallUnit], sources: list[KernelSource]) -> dict[str, bytes]:
     """Sources in one folder per kernel folder; argument headers beside the common ones: network.c includes them."""
     files: dict[str, bytes] = {}
+    defined: dict[str, str] = {}
     for unit, source in zip(units, sources, strict=True):
+        room = unit.kernel.folder.name
+        folder = f"kernels/{room}"
         for name, text in source.files.items():
-            folder = "include" if name.endswith("_args.h") else f"kernels/{unit.kernel.folder.name}"
-            files[f"{folder}/{name}"] = text.encode()
+            path = f"include/{name}" if name.endswith("_args.h") else f"{folder}/{name}"
+            if files.setdefault(path, text.encode()) != text.encode():
+                raise GapFuseError(f"two kernels' folders are both named `{room}` and differ in {name}")
+        unit_path = f"{folder}/{source.unit}"
+        if defined.setdefault(source.symbol, unit_path) != unit_path:
+            raise GapFuseError(f"the function {source.symbol} is in {defined[source.symbol]} and in {unit_path}")
     return files
 
 
 def _port_files(target: Target) -> dict[str, bytes]:
-    """All files of the target's folder and of `common` beside it: headers to include/, C to port/, others to the top."""
+    """All files of the target's folder and of `common` beside it: headers to include/, C to port/, rest to the top."""
     files: dict[str, bytes] = {}
     for folder in (target.folder.parent / "common", target.folder):
         for path in sorted(folder.glob("*")):
