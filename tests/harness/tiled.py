@@ -57,7 +57,7 @@ def run_tiled(
 
 
 def tilings(bound: BoundCall) -> st.SearchStrategy[dict[str, int]]:
-    """Legal tiles of a bound call: a size for every axis, multiples of its step where it is split, ragged ends and all."""
+    """Legal tiles of a bound call: a size for every axis, a multiple of its step where it is split; ends are ragged."""
 
     def sizes(extent: int, step: int, limit: int | None) -> st.SearchStrategy[int]:
         most = min(extent, limit or extent)
