@@ -18,9 +18,13 @@ class ValueRef:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Constant:
-    """An operand computed at compile time (`let`, `stored`, `multiplier`...), in logical ONNX order."""
+    """An operand computed at compile time (`let`, `stored`, `multiplier`...), in logical ONNX order.
+
+    `made_by` is the rule's expression that gave it, for matches that are alike.
+    """
 
     data: np.ndarray
+    made_by: object = None
 
 
 Operand = ValueRef | Constant

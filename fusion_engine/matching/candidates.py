@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from fusion_engine.covering.types import Candidate, ValueRef
 from fusion_engine.language.types import EmitEntry, OpPattern
@@ -12,7 +13,14 @@ from fusion_engine.matching.emission import DeclinedError, Emission, Emitter
 from fusion_engine.matching.environment import Environment, bind_result
 from fusion_engine.matching.facts import DEQUANTIZE, Facts
 from fusion_engine.matching.index import Compiled
-from fusion_engine.matching.repeats import constants_between, likeness, names_between, renamed, repeatable
+from fusion_engine.matching.repeats import (
+    constants_between,
+    constants_made,
+    likeness,
+    names_between,
+    renamed,
+    repeatable,
+)
 from fusion_engine.matching.solution import Refusal, Solution, base_environment, broken_condition, leak
 from fusion_engine.matching.storage import Made, inner_misfit, result_choices, store_captures
 from fusion_engine.view.types import View
@@ -64,10 +72,8 @@ def candidates_of(
         _emit_entries(facts, emitter, compiled, s, fresh)
         emitter.repeats[like] = (s, fresh) if repeatable(facts, s, fresh.candidates) else None
     known = emitter.repeats[like]
-    if known is None:
+    if known is None or not _repeat(facts, compiled, s, *known, taken):
         _emit_entries(facts, emitter, compiled, s, taken)
-    else:
-        _repeat(facts, compiled, s, *known, taken)
 
 
 def _contents(emitter: Emitter, compiled: Compiled) -> frozenset[str]:
@@ -76,10 +82,12 @@ def _contents(emitter: Emitter, compiled: Compiled) -> frozenset[str]:
     return emitter.contents[compiled.position]
 
 
-def _repeat(facts: Facts, compiled: Compiled, s: Solution, old: Solution, found: Taken, taken: Taken) -> None:
-    """What an earlier match that is alike gave, under this one's names."""
+def _repeat(facts: Facts, compiled: Compiled, s: Solution, old: Solution, found: Taken, taken: Taken) -> bool:
+    """What an earlier match that is alike gave, under this one's names. False where a constant cannot be made."""
     names = names_between(old, s)
     constants = constants_between(facts, names)
+    if not constants_made(found.candidates, constants, lambda: _reals(facts, compiled, s)):
+        return False
     for c in found.candidates:
         key = (c.emit, s.nodes, tuple(names[v] for v in c.produces))
         if key not in taken.keys:
@@ -87,6 +95,13 @@ def _repeat(facts: Facts, compiled: Compiled, s: Solution, old: Solution, found:
             taken.candidates.append(renamed(c, names, constants, s.nodes, _evidence(facts, compiled, s)))
     if found.settled:
         taken.settled.add(s.nodes)
+    return True
+
+
+def _reals(facts: Facts, compiled: Compiled, s: Solution) -> Mapping[str, Any]:
+    """The environment of a match without quantised values; empty where the match is refused."""
+    env = base_environment(facts, compiled, s)
+    return {} if isinstance(env, Refusal) else env
 
 
 def _emit_entries(facts: Facts, emitter: Emitter, compiled: Compiled, s: Solution, taken: Taken) -> None:

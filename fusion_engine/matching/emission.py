@@ -195,10 +195,10 @@ def _one_operand(o: OperandType, expression: Expression, env: Environment) -> li
         if o.optional:
             return []
         raise DeclinedError(f"{o.name} is absent")
-    return [(f"{o.name}0" if o.variadic else o.name, _operand(o, value))]
+    return [(f"{o.name}0" if o.variadic else o.name, _operand(o, value, expression))]
 
 
-def _operand(o: OperandType, value: Any) -> Operand:
+def _operand(o: OperandType, value: Any, expression: Expression | None = None) -> Operand:
     operand = as_operand(value)
     if isinstance(operand, Unknown):
         raise DeclinedError(operand.reason)
@@ -210,7 +210,7 @@ def _operand(o: OperandType, value: Any) -> Operand:
         return operand
     if isinstance(operand, tuple):
         raise DeclinedError(f"{o.name} is several values")
-    return Constant(operand)
+    return Constant(operand, expression)
 
 
 def _cast(kernel: Kernel, name: str, operand: Operand, dtypes: Mapping[str, str]) -> Operand:
@@ -225,7 +225,7 @@ def _cast(kernel: Kernel, name: str, operand: Operand, dtypes: Mapping[str, str]
         data = operand.data.astype(np.dtype(dtype))
     if data.dtype.kind in "iub" and not np.array_equal(data.astype(np.float64), operand.data.astype(np.float64)):
         raise DeclinedError(f"{name} holds values that are no {dtype}")
-    return Constant(data)
+    return Constant(data, operand.made_by)
 
 
 def _operand_dtype(kernel: Kernel, o: OperandType, data: np.ndarray, dtypes: Mapping[str, str]) -> str:

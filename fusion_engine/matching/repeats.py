@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from fusion_engine.covering.types import Candidate, Constant, EmittedCall, Operand, ValueRef
+from fusion_engine.language.vocabulary import as_operand, evaluate_expression
 from fusion_engine.matching.facts import SCALAR, Facts, Known
 from fusion_engine.matching.index import Compiled
 from fusion_engine.matching.solution import Solution
@@ -17,7 +19,8 @@ from fusion_engine.matching.state import Bound, Deferred
 def likeness(facts: Facts, compiled: Compiled, s: Solution, read: frozenset[str]) -> Hashable | None:
     """Equal for matches whose candidates differ in names alone; None where that cannot be told.
 
-    `read` are the names whose constants count by content; other constants only by type, and are put in place anew.
+    `read` are the names whose constants count by content; other constants only by type: what is made of them is made
+    anew.
 
     Quantised values are left out (a scale is a constant of its own), and several results (whether they flow back into
     an operand depends on the graph around).
@@ -73,12 +76,31 @@ def constants_between(facts: Facts, names: Mapping[str, str]) -> dict[int, np.nd
 
 
 def repeatable(facts: Facts, s: Solution, candidates: Sequence[Candidate]) -> bool:
-    """Whether every constant operand is a captured constant itself, or unlike them all: made of none."""
+    """Whether every constant operand is a captured constant, or can be made again, or is unlike them all: of none."""
     values = [v for b in s.bound.values() for v in (b if isinstance(b, tuple) else (b,)) if isinstance(v, str)]
     own = [const for v in values if (const := facts.view.const(v)) is not None and const.nbytes > SCALAR]
     same, sizes = {id(c) for c in own}, {c.size for c in own}
-    operands = [o.data for c in candidates for call in c.calls for _, o in call.operands if isinstance(o, Constant)]
-    return all(id(data) in same or data.size not in sizes for data in operands)
+    operands = [o for c in candidates for call in c.calls for _, o in call.operands if isinstance(o, Constant)]
+    return all(id(o.data) in same or o.made_by is not None or o.data.size not in sizes for o in operands)
+
+
+def constants_made(
+    candidates: Sequence[Candidate], constants: dict[int, np.ndarray], environment: Callable[[], Mapping[str, Any]]
+) -> bool:
+    """Add what the operands' expressions give in another match; False where one gives another type than it did."""
+    env: Mapping[str, Any] | None = None
+    for o in (o for c in candidates for call in c.calls for _, o in call.operands):
+        if not isinstance(o, Constant) or id(o.data) in constants or o.made_by is None:
+            continue
+        env = environment() if env is None else env
+        data = as_operand(evaluate_expression(o.made_by, env))  # type: ignore[arg-type]
+        if not isinstance(data, np.ndarray) or data.shape != o.data.shape:
+            return False
+        if data.dtype != o.data.dtype and (data.dtype.kind != "f" or o.data.dtype.kind != "f"):
+            return False
+        with np.errstate(all="ignore"):
+            constants[id(o.data)] = data.astype(o.data.dtype, copy=False)
+    return True
 
 
 def renamed(
@@ -120,4 +142,4 @@ def _operand(operand: Operand, names: Mapping[str, str], constants: Mapping[int,
     if isinstance(operand, ValueRef):
         return ValueRef(names[operand.name])
     other = constants.get(id(operand.data))
-    return operand if other is None else Constant(other)
+    return operand if other is None else Constant(other, operand.made_by)

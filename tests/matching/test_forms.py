@@ -395,7 +395,7 @@ def repeated(blocks: int) -> View:
     return view_of(text, **constants)
 
 
-@pytest.mark.parametrize("entries", [1, 2])
+@pytest.mark.parametrize("entries", [1, 2, 3])
 def test_repeated_blocks_keep_their_own_constants(entries: int) -> None:
     """What is emitted once and renamed (without `explain`) equals what is emitted each by itself."""
     rule = """
@@ -405,6 +405,7 @@ match:
   - {variant: any, pattern: "y = x * w"}
 emit:
   - {kernel: weighted, args: {x: x, w: w}}
+  - {kernel: weighted, args: {x: x, w: "repeat(transpose(w, [0]), dim(w, 0)) / 3.0 + w"}}
   - {kernel: weighted, args: {x: x, w: "w * 2.0"}, when: ["max(w) > 2.0"]}
 """
     k = {**KERNELS, **kernels_of(kernel("weighted", {"x": "T[*S, N]", "w": "const T[N]"}, "T[*S, N]"))}
