@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from fusion_engine.covering.calls import call_sizes
+from fusion_engine.covering.calls import Solved, call_sizes
 from fusion_engine.covering.types import Candidate, Constant, EmittedCall, Operand, Plan
 from fusion_engine.diagnostics import GapFuseError
 from fusion_engine.graph import Alias, Buffer, Call, FusedGraph, Provenance
@@ -57,6 +57,7 @@ class _Builder:
     joins: list[_Join] = field(default_factory=list)
     constants: dict[tuple[str, tuple[int, ...], bytes], str] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
+    solved: Solved = field(default_factory=dict)
 
     # ---- buffers ----
 
@@ -106,7 +107,7 @@ class _Builder:
         provenance = Provenance(c.rule, c.variant, c.evidence, origins)
         local = {t.name: self.fresh(f"{c.produces[0]}.{t.name}") for t in c.temporaries}
         for call in c.calls:
-            solved = call_sizes(self.view, self.kernels, c, call)
+            solved = call_sizes(self.view, self.kernels, c, call, self.solved)
             if isinstance(solved, str):
                 raise GapFuseError(f"rule {c.rule} ({c.variant}) calls {call.kernel} for {c.produces[0]}: {solved}")
             self.call(self.kernels[call.kernel], call, solved[0], local, provenance)

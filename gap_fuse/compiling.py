@@ -28,6 +28,7 @@ from fusion_engine import (
     plan,
     read_model,
 )
+from fusion_engine.collection import paused
 from fusion_engine.diagnostics import Diagnostic, Span, did_you_mean
 from gap_fuse.report import build_report, summary
 from gap_fuse.rooms import room
@@ -110,11 +111,24 @@ def compile(  # noqa: A001 the field's word, at the door only
     `l1` and `l2` are bytes for plan data, in place of the target's. `dims` binds symbolic dimensions. `rules` and `kernels` are further
     folders beside the shipped ones, later ones overriding. Raises GapFuseError for anything that cannot be compiled, saying why.
     """
+    with paused():
+        return _compile(model, target, l1, l2, dims or {}, rules, kernels)
+
+
+def _compile(
+    model: str | Path | bytes | onnx.ModelProto,
+    target: str | Path,
+    l1: int | None,
+    l2: int | None,
+    dims: Mapping[str, int],
+    rules: Sequence[Path | str],
+    kernels: Sequence[Path | str],
+) -> Result:
     kernel_folders = (room("kernels"), *(Path(k).resolve() for k in kernels))
     known_kernels = load_kernels(kernel_folders)
     known_rules = load_rules((room("rules"), *(Path(r) for r in rules)), known_kernels)
     chosen_target = find_target(target)
-    read = read_model(model, dims or {})
+    read = read_model(model, dims)
     planned = plan(read, known_rules, known_kernels, chosen_target.cores, chosen_target.isa)
     graph = order_layouts(apply(planned.view, planned.plan, known_kernels), known_kernels, chosen_target.cores, chosen_target.isa)
     timetable = schedule(graph, known_kernels, chosen_target, l1=l1, l2=l2)

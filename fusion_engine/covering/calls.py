@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from fusion_engine.covering.types import Candidate, Constant, EmittedCall, Operand
@@ -17,6 +17,9 @@ class CallTypes:
 
     shapes: Mapping[str, Shape]
     dtypes: Mapping[str, str]
+
+
+Solved = dict[Hashable, Sizes | str]
 
 
 def call_types(view: View, candidate: Candidate, call: EmittedCall) -> CallTypes | str:
@@ -41,14 +44,17 @@ def call_types(view: View, candidate: Candidate, call: EmittedCall) -> CallTypes
 
 
 def call_sizes(
-    view: View, kernels: Mapping[str, Kernel], candidate: Candidate, call: EmittedCall
+    view: View, kernels: Mapping[str, Kernel], candidate: Candidate, call: EmittedCall, solved: Solved
 ) -> tuple[Sizes, CallTypes] | str:
-    """The solved signature of one call; or why the kernel does not take it."""
+    """The solved signature of one call; or why the kernel does not take it. `solved` keeps equal ones."""
     kernel = kernels.get(call.kernel)
     if kernel is None:
         return f"there is no kernel {call.kernel}"
     types = call_types(view, candidate, call)
     if isinstance(types, str):
         return types
-    sizes = solve_sizes(kernel, types.shapes, types.dtypes, dict(call.attrs))
+    key = (kernel.name, tuple(types.shapes.items()), tuple(types.dtypes.items()), call.attrs)
+    if key not in solved:
+        solved[key] = solve_sizes(kernel, types.shapes, types.dtypes, dict(call.attrs))
+    sizes = solved[key]
     return sizes if isinstance(sizes, str) else (sizes, types)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
+from fusion_engine.collection import paused
 from fusion_engine.covering.cost import call_cost
 from fusion_engine.covering.types import Candidate, Decline
 from fusion_engine.kernels.descriptor import Kernel
@@ -65,23 +64,11 @@ def match(
     run = _Run(facts, Emitter(view, kernels, cost or call_cost()), explain, budget)
     index = build_index(facts, rules, explain)
     states: dict[int, State] = {}
-    with _no_collection():
+    with paused():
         for node in view.nodes:
             for compiled in index.at(node.op):
                 _at_node(run, compiled, states, node)
     return MatchResult(tuple(run.candidates), tuple(run.declines), _notes(run))
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Candidates are many and hold no cycles: walking them again and again takes a quarter of the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def explain_node(
