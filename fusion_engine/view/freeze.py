@@ -22,7 +22,7 @@ def freeze(draft: Draft, name: str, opset: int, inputs: list[str], outputs: list
     names = _output_names(draft, inputs, outputs)
     nodes = ordered(draft.nodes, list(dict.fromkeys(outputs)), draft.where)
     meaning = _quantisations(draft, nodes)
-    frozen = tuple(_node(draft, i, n, names) for i, n in enumerate(nodes))
+    frozen = tuple(_node(i, n, names) for i, n in enumerate(nodes))
     used = dict.fromkeys([*inputs, *(v for n in frozen for v in (*n.inputs, *n.captures, *n.outputs) if v), *outputs])
     values = {v: _value(draft, v, meaning) for v in used}
     users: dict[str, list[int]] = {v: [] for v in values}
@@ -90,8 +90,8 @@ def _rename(draft: Draft, names: Mapping[str, str]) -> None:
         draft.aliases[old] = new
 
 
-def _node(draft: Draft, index: int, node: Node, names: Mapping[str, str]) -> ViewNode:
-    final = {c: names.get(r := draft.resolve(c) or c, r) for c in node.captures}
+def _node(index: int, node: Node, names: Mapping[str, str]) -> ViewNode:
+    final = {c: names.get(c, c) for c in node.captures}
     attrs: dict[str, Any] = {}
     for key, value in node.attrs.items():
         attrs[key] = value

@@ -16,7 +16,7 @@ from fusion_engine.view.control import Surroundings, settled
 from fusion_engine.view.draft import Draft, Node
 from fusion_engine.view.fold import RANDOM, dequantised, evaluate
 from fusion_engine.view.infer import Memo, attrs_key, infer
-from fusion_engine.view.load import Library, ordered
+from fusion_engine.view.load import Library, ordered, renamed_graph
 from fusion_engine.view.noops import passed_through
 from fusion_engine.view.opening import closed_types, function_body
 from fusion_engine.view.operators import FLIP_SIGN, VIEW_OPSET, operator, written_version
@@ -65,6 +65,8 @@ def _guarded(draft: Draft, node: Node, walk: Walk) -> list[Node] | None:
 def _rewritten(draft: Draft, node: Node, walk: Walk) -> list[Node] | None:
     """The nodes that replace this one; None once it is in normal form."""
     node.inputs = [draft.resolve(i) for i in node.inputs]
+    if node.captures:
+        _resolve_captures(draft, node)
     if node.op in ("If", "Loop", "Scan"):
         around = Surroundings(walk.lib, walk.opsets)
         if (straight := settled(draft, node, around)) is not None:
@@ -83,6 +85,14 @@ def _rewritten(draft: Draft, node: Node, walk: Walk) -> list[Node] | None:
         node.attrs = {}
     canonical(draft, node)
     return sink(draft, node)
+
+
+def _resolve_captures(draft: Draft, node: Node) -> None:
+    names = {c: draft.resolve(c) or c for c in node.captures}
+    node.captures = tuple(dict.fromkeys(names.values()))
+    for key, value in node.attrs.items():
+        if isinstance(value, onnx.GraphProto):
+            node.attrs[key] = renamed_graph(value, names)
 
 
 def _place(draft: Draft, node: Node, walk: Walk) -> None:

@@ -59,10 +59,9 @@ def _standard_function(draft: Draft, node: Node) -> onnx.FunctionProto | None:
 def _type_bytes(draft: Draft, name: str) -> bytes:
     dtype, shape = draft.type(name)
     if dtype is None:
-        return onnx.TypeProto().SerializeToString()
+        return b""  # an empty TypeProto
     proto: onnx.TypeProto = onnx.helper.make_tensor_type_proto(element_type(dtype), shape)
-    result: bytes = proto.SerializeToString()
-    return result
+    return bytes(proto.SerializeToString())
 
 
 def closed_types(draft: Draft, node: Node, walk: Walk) -> list[Type] | None:
