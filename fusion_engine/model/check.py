@@ -114,11 +114,13 @@ _EXCUSES = (
     "No opset import for domain",
     "Nodes in a graph must be topologically sorted",
     "Field 'name' of 'graph' is required",
+    "Field 'shape' of 'type' is required",
+    "Field 'type' of 'value_info' is required",
 )
 
 
 def _forgiven(message: str) -> bool:
-    """Not about the model's meaning: an unknown operator, an unsorted node list, a nameless graph."""
+    """Not about the meaning: an unknown operator, an unsorted node list, no name, an output of undeclared type."""
     return any(e in message for e in _EXCUSES)
 
 

@@ -1,5 +1,7 @@
 """Old interfaces become the newest, and every meaning has one spelling."""
 
+# ruff: noqa: E501 - graphs in one line each
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Order, names, common subexpressions, functions and control flow."""
 
+# ruff: noqa: E501 - graphs in one line each
+
 from __future__ import annotations
 
 import numpy as np
