@@ -3,11 +3,49 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 
 import onnx
 from onnx import defs
 
 from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
+
+
+def not_text(proto: onnx.ModelProto, where: Span | None) -> list[Diagnostic]:
+    """Names that are not UTF-8, which protobuf hands out as bytes: a damaged file, or not one of ONNX at all."""
+    for graph in [proto.graph, *_graphs(proto.graph.node), *(g for f in proto.functions for g in _graphs(f.node))]:
+        values = [*graph.input, *graph.output, *graph.value_info]
+        symbols = (d.dim_param for v in values for d in v.type.tensor_type.shape.dim)
+        names = [graph.name, *(v.name for v in values), *symbols, *(t.name for t in graph.initializer)]
+        if not (_all_text(names) and _nodes_are_text(graph.node)):
+            return [Diagnostic("the file is damaged: names in its graph are not UTF-8 text", where)]
+    for function in proto.functions:
+        names = [function.domain, function.name, function.overload, *function.input, *function.output]
+        if not (_all_text(names) and _nodes_are_text(function.node)):
+            return [Diagnostic("the file is damaged: names in a function are not UTF-8 text", where)]
+    if not _all_text(o.domain for o in proto.opset_import):
+        return [Diagnostic("the file is damaged: names of its operator sets are not UTF-8 text", where)]
+    return []
+
+
+def _graphs(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.GraphProto]:
+    for attribute in (a for node in nodes for a in node.attribute):
+        if attribute.HasField("g"):
+            yield attribute.g
+            yield from _graphs(attribute.g.node)
+
+
+def _nodes_are_text(nodes: Iterable[onnx.NodeProto]) -> bool:
+    return all(
+        _all_text((n.op_type, n.domain, n.name, n.overload, *n.input, *n.output))
+        and _all_text(a.name for a in n.attribute)
+        and _all_text(text for p in n.metadata_props for text in (p.key, p.value))
+        for n in nodes
+    )
+
+
+def _all_text(names: Iterable[object]) -> bool:
+    return all(isinstance(n, str) for n in names)
 
 
 def check_model(proto: onnx.ModelProto, where: Span | None) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import onnx
 
 from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
-from fusion_engine.model.check import check_model
+from fusion_engine.model.check import check_model, not_text
 from fusion_engine.model.dims import bind_dims
 from fusion_engine.model.external import load_external
 
@@ -56,6 +56,8 @@ def read_model(source: Source, dims: Mapping[str, int] | None = None) -> Model:
     path = Path(source) if isinstance(source, str | Path) else None
     where = Span(str(path)) if path is not None else None
     proto = _parse(source, path, where)
+    if damaged := not_text(proto, where):
+        raise GapFuseError(damaged)
     load_external(proto, path.parent if path is not None else None, where)
     check_model(proto, where)
     bound = bind_dims(proto, dict(dims or {}), where)

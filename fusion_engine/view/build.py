@@ -12,7 +12,6 @@ from fusion_engine.view.draft import UNKNOWN, Draft, Node, type_of
 from fusion_engine.view.freeze import freeze
 from fusion_engine.view.load import Frame, library, opsets, ordered, read_nodes
 from fusion_engine.view.normal import Walk, add_initializers, normalise
-from fusion_engine.view.operators import dense
 from fusion_engine.view.rise import rise
 from fusion_engine.view.types import View, ViewValue
 
@@ -54,8 +53,6 @@ def _start(model: Model, where: Span | None) -> Draft:
     draft = Draft(where=where)
     draft.taken.update(i.name for i in graph.input)
     add_initializers(draft, graph)
-    for sparse in graph.sparse_initializer:
-        draft.name_const(sparse.values.name, dense(sparse))
     inputs = set(model.inputs)
     for value in graph.input:
         if value.name in inputs:

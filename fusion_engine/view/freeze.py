@@ -20,7 +20,7 @@ from fusion_engine.view.types import View, ViewNode, ViewValue
 def freeze(draft: Draft, name: str, opset: int, inputs: list[str], outputs: list[str]) -> View:
     """The View of a finished draft: live nodes only, in an order that follows from the graph alone."""
     names = _output_names(draft, inputs, outputs)
-    nodes = ordered(draft.nodes, list(dict.fromkeys(outputs)), draft.where)
+    nodes = ordered(draft.nodes, list(dict.fromkeys(outputs)), draft.where, draft.resolve)
     meaning = _quantisations(draft, nodes)
     frozen = tuple(_node(i, n, names) for i, n in enumerate(nodes))
     used = dict.fromkeys([*inputs, *(v for n in frozen for v in (*n.inputs, *n.captures, *n.outputs) if v), *outputs])

@@ -86,7 +86,7 @@ def read_nodes(protos: Iterable[onnx.NodeProto], frame: Frame, lib: Library) -> 
 
 def _node(proto: onnx.NodeProto, frame: Frame) -> Node:
     domain = "" if proto.domain == "ai.onnx" else proto.domain
-    attrs = {a.name: attribute_value(a) for a in _attributes(proto, frame)}
+    attrs = _values(proto, frame)
     captures: tuple[str, ...] = ()
     for key, value in attrs.items():
         if isinstance(value, onnx.GraphProto):
@@ -104,6 +104,15 @@ def _node(proto: onnx.NodeProto, frame: Frame) -> Node:
         overload=proto.overload,
         captures=tuple(dict.fromkeys(captures)),
     )
+
+
+def _values(proto: onnx.NodeProto, frame: Frame) -> dict[str, Any]:
+    try:
+        return {a.name: attribute_value(a) for a in _attributes(proto, frame)}
+    except Exception as error:  # a tensor with a wrong byte count: whatever numpy raises
+        reason = " ".join(str(error).split())
+        message = f"node `{frame.prefix}{_label(proto)}` ({proto.op_type}) has an undecodable attribute: {reason}"
+        raise GapFuseError(Diagnostic(message)) from error
 
 
 def _label(proto: onnx.NodeProto) -> str:
@@ -227,17 +236,23 @@ def _rename_uses(graph: onnx.GraphProto, names: Mapping[str, str]) -> None:
         output.name = names.get(output.name, output.name)
 
 
-def ordered(nodes: Sequence[Node], outputs: Sequence[str], where: Span | None) -> list[Node]:
+def ordered(
+    nodes: Sequence[Node],
+    outputs: Sequence[str],
+    where: Span | None,
+    stands_for: Callable[[str], str | None] = lambda name: name,
+) -> list[Node]:
     """The nodes that `outputs` need, each after what it reads: depth first from the outputs, inputs left to right.
 
-    The order depends on the graph alone, not on the sequence of `nodes`. A cycle is an error.
+    The order depends on the graph alone, not on the sequence of `nodes`. `stands_for` resolves the outer values that
+    bodies read, which keep the file's names. A cycle is an error.
     """
     maker = {o: n for n in nodes for o in n.outputs if o}
     result: list[Node] = []
     state: dict[int, bool] = {}  # id(node) -> finished
     for output in outputs:
         stack: list[tuple[Node, Any]] = []
-        _enter(maker.get(output), stack, state)
+        _enter(maker.get(output), stack, state, stands_for)
         while stack:
             node, rest = stack[-1]
             name = next(rest, None)
@@ -250,12 +265,18 @@ def ordered(nodes: Sequence[Node], outputs: Sequence[str], where: Span | None) -
             if need is not None and state.get(id(need)) is False:
                 label = need.origins[0] if need.origins else need.outputs[0]
                 raise GapFuseError(Diagnostic(f"the graph has a cycle through node `{label}` ({need.op})", where))
-            _enter(need, stack, state)
+            _enter(need, stack, state, stands_for)
     return result
 
 
-def _enter(node: Node | None, stack: list[tuple[Node, Any]], state: dict[int, bool]) -> None:
+def _enter(
+    node: Node | None,
+    stack: list[tuple[Node, Any]],
+    state: dict[int, bool],
+    stands_for: Callable[[str], str | None],
+) -> None:
     if node is None or id(node) in state:
         return
     state[id(node)] = False
-    stack.append((node, iter([i for i in (*node.inputs, *node.captures) if i])))
+    read = (*node.inputs, *(stands_for(c) for c in node.captures))
+    stack.append((node, iter([i for i in read if i])))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from fusion_engine.diagnostics import GapFuseError
+from fusion_engine.diagnostics import Diagnostic, GapFuseError
 from fusion_engine.view.canon import canonical
 from fusion_engine.view.control import Surroundings, settled
 from fusion_engine.view.draft import Draft, Node
@@ -19,7 +19,7 @@ from fusion_engine.view.infer import Memo, attrs_key, infer
 from fusion_engine.view.load import Library, ordered, renamed_graph
 from fusion_engine.view.noops import passed_through
 from fusion_engine.view.opening import closed_types, function_body
-from fusion_engine.view.operators import FLIP_SIGN, VIEW_OPSET, operator, written_version
+from fusion_engine.view.operators import FLIP_SIGN, VIEW_OPSET, dense, operator, written_version
 from fusion_engine.view.qlinear import expand_quantised
 from fusion_engine.view.sink import sink
 from fusion_engine.view.types import ViewValue
@@ -200,10 +200,21 @@ def _value(draft: Draft, node: Node, derived: bool) -> None:
             draft.values[name] = ViewValue(name, array.dtype.name, array.shape, array)
 
 
-def add_initializers(draft: Draft, graph: onnx.GraphProto, prefix: str = "") -> None:
-    """The graph's initializers as constants of the draft, equal ones shared."""
+def add_initializers(draft: Draft, graph: onnx.GraphProto) -> None:
+    """The graph's initializers, sparse ones made dense, as constants of the draft; equal ones shared."""
     for tensor in graph.initializer:
-        draft.name_const(prefix + tensor.name, numpy_helper.to_array(tensor))
+        _add(draft, tensor.name, tensor, numpy_helper.to_array)
+    for sparse in graph.sparse_initializer:
+        _add(draft, sparse.values.name, sparse, dense)
+
+
+def _add(draft: Draft, name: str, tensor: Any, decode: Callable[[Any], np.ndarray]) -> None:
+    try:
+        array = decode(tensor)
+    except Exception as error:  # wrong byte count, unknown element type: whatever numpy raises
+        reason = " ".join(str(error).split())
+        raise GapFuseError(Diagnostic(f"initializer `{name}` cannot be decoded: {reason}", draft.where)) from error
+    draft.name_const(name, array)
 
 
 __all__ = ["Walk", "add_initializers", "normalise", "ordered"]

@@ -20,6 +20,15 @@ class _Uses:
     def private(self, name: str) -> bool:
         return len(self.readers.get(name, ())) == 1 and name not in self.outputs
 
+    def read(self, name: str) -> bool:
+        return bool(self.readers.get(name)) or name in self.outputs
+
+    def drop(self, node: Node) -> None:
+        """The node reads nothing any more."""
+        for name in node.inputs:
+            if name is not None:
+                self.readers[name].remove(node)
+
     def move(self, node: Node, index: int, name: str) -> None:
         old = node.inputs[index]
         if old is not None:
@@ -41,7 +50,7 @@ def rise(draft: Draft, outputs: list[str]) -> list[Node]:
     uses = _Uses(readers, frozenset(outputs))
     new: list[Node] = []
     for node in reversed(draft.nodes):
-        if node.op == "QuantizeLinear":
+        if node.op == "QuantizeLinear" and uses.read(node.outputs[0]):
             _lift(draft, node, uses, new)
     return new
 
@@ -74,7 +83,8 @@ def _clamp_rises(draft: Draft, q: Node, clamp: Node, uses: _Uses) -> bool:
         return False
     clamp.origins = tuple(dict.fromkeys((*first.origins, *dq.origins, *clamp.origins)))
     uses.move(clamp, 0, first.inputs[0] or "")
-    uses.readers[first.inputs[0] or ""].remove(first)
+    for dead in (first, dq):
+        uses.drop(dead)
     return True
 
 
@@ -109,8 +119,7 @@ def _over(draft: Draft, q: Node, mover: Node, uses: _Uses) -> list[Node]:
         uses.move(mover, i, name)
         draft.producer[name] = raised
         above.append(raised)
-    for operand in q.inputs:
-        uses.readers[operand or ""].remove(q)
+    uses.drop(q)
     mover.outputs = list(q.outputs)
     draft.producer[q.outputs[0]] = mover
     q.outputs = [draft.fresh(f"{q.outputs[0]}_gone")]  # nothing reads it: the next ordering leaves it out

@@ -167,6 +167,8 @@ DATA = small().SerializeToString()
 
 
 @given(st.lists(st.tuples(st.integers(0, len(DATA) - 1), st.integers(0, 255)), min_size=1, max_size=6))
+@example([(237, 128)])  # a name that is no UTF-8
+@example([(104, 104)])  # an initializer whose data is longer than its shape
 def test_damaged_file_ends_in_a_view_or_a_located_error(changes: list[tuple[int, int]]) -> None:
     data = bytearray(DATA)
     for at, value in changes:
