@@ -1,6 +1,6 @@
 """The canonical form of quantised networks: drawn chains, QOperator and contributed forms, uint8 and int8."""
 
-# ruff: noqa: E501 - graphs in one line each
+
 
 from __future__ import annotations
 
