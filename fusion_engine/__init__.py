@@ -1,4 +1,5 @@
-"""The fusion engine: ONNX in, a graph of kernel calls out. Every stage is a function from value to value; see ARCHITECTURE.md."""
+"""The fusion engine: ONNX in, a graph of kernel calls out. Every stage is a function from value to value; see
+ARCHITECTURE.md."""
 
 from fusion_engine.apply import apply
 from fusion_engine.covering import Candidate, Plan, cover

@@ -1,7 +1,9 @@
 """Fixed-point rounding, once for Python; kernels/common/gf_fixed.h is the same in C, and a test holds them together.
 
-A positive real factor f is written mul / 2**shift with mul in [2**30, 2**31) and shift in [1, 62]. Requantising an int32
-accumulator: (acc * mul + 2**(shift - 1)) >> shift in 64 bits, that is: multiply, then round to nearest, halves towards plus infinity,
+A positive real factor f is written mul / 2**shift with mul in [2**30, 2**31) and shift in [1, 62]. Requantising an
+int32
+accumulator: (acc * mul + 2**(shift - 1)) >> shift in 64 bits, that is: multiply, then round to nearest, halves
+towards plus infinity,
 once. Then the zero point is added and the result clamped.
 """
 
@@ -13,7 +15,8 @@ FloatLike = float | np.ndarray
 
 
 def multiplier(factor: FloatLike) -> np.ndarray:
-    """The 31-bit integer mul of `factor` (int32, same shape). Raises ValueError where a factor is not positive, finite or in range."""
+    """The 31-bit integer mul of `factor` (int32, same shape). Raises ValueError where a factor is not positive,
+    finite or in range."""
     return _split(factor)[0]
 
 
@@ -43,7 +46,8 @@ def requantise(acc: np.ndarray, mul: np.ndarray, right: np.ndarray) -> np.ndarra
     """round(acc * mul / 2**right), halves up, in int64 (mul and right broadcast against acc, acc within int32)."""
     product = acc.astype(np.int64) * np.asarray(mul, dtype=np.int64)
     right64 = np.asarray(right, dtype=np.int64)
-    return (product + (np.int64(1) << (right64 - 1))) >> right64
+    rounded: np.ndarray = (product + (np.int64(1) << (right64 - 1))) >> right64
+    return rounded
 
 
 def saturate(value: np.ndarray, zero: int, lo: int, hi: int) -> np.ndarray:

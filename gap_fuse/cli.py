@@ -1,4 +1,5 @@
-"""The `gap-fuse` command. Exit codes: 0 done, 1 the C answers otherwise than the model (verify), 2 bad input or request."""
+"""The `gap-fuse` command. Exit codes: 0 done, 1 the C answers otherwise than the model (verify), 2 bad input or
+request."""
 
 from __future__ import annotations
 
@@ -14,8 +15,22 @@ from fusion_engine.diagnostics import Diagnostic, GapFuseError
 
 MODEL = click.argument("model", type=click.Path(path_type=Path))
 FOLDER = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-RULES = click.option("--rules", "rules", multiple=True, metavar="DIR", type=click.Path(path_type=Path), help="Further rule files; a rule of the same name replaces the shipped one.")
-KERNELS = click.option("--kernels", "kernels", multiple=True, metavar="DIR", type=click.Path(path_type=Path), help="Further kernel folders.")
+RULES = click.option(
+    "--rules",
+    "rules",
+    multiple=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Further rule files; a rule of the same name replaces the shipped one.",
+)
+KERNELS = click.option(
+    "--kernels",
+    "kernels",
+    multiple=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Further kernel folders.",
+)
 DIMS = click.option("--dim", "dims", multiple=True, metavar="NAME=VALUE", help="Value of a symbolic dimension.")
 
 
@@ -45,15 +60,36 @@ def main() -> None:
 
 @main.command("compile")
 @MODEL
-@click.option("-o", "--output", "folder", required=True, metavar="DIR", type=click.Path(path_type=Path), help="Folder for the C, report.json and what verify needs.")
-@click.option("--target", default="host", show_default=True, help="A shipped target's name, or a folder with a target.yaml.")
+@click.option(
+    "-o",
+    "--output",
+    "folder",
+    required=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Folder for the C, report.json and what verify needs.",
+)
+@click.option(
+    "--target", default="host", show_default=True, help="A shipped target's name, or a folder with a target.yaml."
+)
 @click.option("--l1", type=click.IntRange(min=1), metavar="BYTES", help="L1 bytes for tiles, in place of the target's.")
-@click.option("--l2", type=click.IntRange(min=1), metavar="BYTES", help="L2 bytes for plan data, in place of the target's.")
+@click.option(
+    "--l2", type=click.IntRange(min=1), metavar="BYTES", help="L2 bytes for plan data, in place of the target's."
+)
 @DIMS
 @RULES
 @KERNELS
 @located
-def compile_command(model: Path, folder: Path, target: str, l1: int | None, l2: int | None, dims: tuple[str, ...], rules: tuple[Path, ...], kernels: tuple[Path, ...]) -> None:
+def compile_command(
+    model: Path,
+    folder: Path,
+    target: str,
+    l1: int | None,
+    l2: int | None,
+    dims: tuple[str, ...],
+    rules: tuple[Path, ...],
+    kernels: tuple[Path, ...],
+) -> None:
     """Compile MODEL.onnx to a folder of C."""
     from gap_fuse.compiling import compile as compile_model
 
@@ -65,8 +101,15 @@ def compile_command(model: Path, folder: Path, target: str, l1: int | None, l2: 
 
 @main.command()
 @FOLDER
-@click.option("--inputs", metavar="FILE.npz", type=click.Path(path_type=Path), help="Samples; without it, seeded random ones are drawn.")
-@click.option("--samples", type=click.IntRange(min=1), metavar="N", help="How many samples (all of the file, or 4 drawn).")
+@click.option(
+    "--inputs",
+    metavar="FILE.npz",
+    type=click.Path(path_type=Path),
+    help="Samples; without it, seeded random ones are drawn.",
+)
+@click.option(
+    "--samples", type=click.IntRange(min=1), metavar="N", help="How many samples (all of the file, or 4 drawn)."
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of drawn samples.")
 @click.option("--sanitize", is_flag=True, help="Build with ASan and UBSan.")
 @located
@@ -81,8 +124,21 @@ def verify(folder: Path, inputs: Path | None, samples: int | None, seed: int, sa
 
 @main.command()
 @FOLDER
-@click.option("--inputs", required=True, metavar="FILE.npz", type=click.Path(path_type=Path), help="Samples, named by graph input.")
-@click.option("-o", "--output", required=True, metavar="OUT.npz", type=click.Path(path_type=Path), help="Outputs, sample axis first.")
+@click.option(
+    "--inputs",
+    required=True,
+    metavar="FILE.npz",
+    type=click.Path(path_type=Path),
+    help="Samples, named by graph input.",
+)
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    metavar="OUT.npz",
+    type=click.Path(path_type=Path),
+    help="Outputs, sample axis first.",
+)
 @located
 def run(folder: Path, inputs: Path, output: Path) -> None:
     """Build the C in DIR, run it on samples and write its outputs."""
@@ -109,13 +165,34 @@ def fuse(model: Path, output: Path, dims: tuple[str, ...], rules: tuple[Path, ..
 
 @main.command()
 @MODEL
+@click.option("--inputs", required=True, metavar="FILE.npz", type=click.Path(path_type=Path), help="Calibration samples.")
+@click.option("-o", "--output", required=True, metavar="INT8.onnx", type=click.Path(path_type=Path))
+@click.option("--samples", type=click.IntRange(min=1), metavar="N", help="How many samples (all of the file).")
+@located
+def quantize(model: Path, inputs: Path, output: Path, samples: int | None) -> None:
+    """Write MODEL quantised to int8 (QDQ), calibrated on samples."""
+    from gap_fuse.quantising import quantize as quantize_model
+
+    statistics = quantize_model(model, inputs, output, samples)
+    click.echo(f"{output}: {len(statistics.tensors)} activations int8")
+
+
+@main.command()
+@MODEL
 @click.option("--node", metavar="N", help="Only this node (name, or OpType#index).")
 @click.option("--rule", metavar="R", help="Only this rule: where it fired, and why it declined elsewhere.")
 @DIMS
 @RULES
 @KERNELS
 @located
-def explain(model: Path, node: str | None, rule: str | None, dims: tuple[str, ...], rules: tuple[Path, ...], kernels: tuple[Path, ...]) -> None:
+def explain(
+    model: Path,
+    node: str | None,
+    rule: str | None,
+    dims: tuple[str, ...],
+    rules: tuple[Path, ...],
+    kernels: tuple[Path, ...],
+) -> None:
     """Which rule took which node on what evidence, and why a rule declined."""
     from gap_fuse.fusing import explain as explain_model
 
@@ -147,7 +224,12 @@ def parse_dims(texts: tuple[str, ...]) -> dict[str, int]:
     """NAME=VALUE pairs. Raises GapFuseError for anything else."""
     bad = [t for t in texts if not _is_dim(t)]
     if bad:
-        raise GapFuseError([Diagnostic(f"--dim {t}: not NAME=VALUE with a positive whole number", help="for example --dim batch=1") for t in bad])
+        raise GapFuseError(
+            [
+                Diagnostic(f"--dim {t}: not NAME=VALUE with a positive whole number", help="for example --dim batch=1")
+                for t in bad
+            ]
+        )
     return {t.rpartition("=")[0]: int(t.rpartition("=")[2]) for t in texts}
 
 

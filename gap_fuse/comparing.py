@@ -11,7 +11,8 @@ from fusion_engine.tolerances import DOUBTFUL_MARGIN_STEPS
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How two arrays differ: values in all, values that differ, the greatest absolute difference, the reference's greatest magnitude."""
+    """How two arrays differ: values in all, values that differ, the greatest absolute difference, the reference's
+    greatest magnitude."""
 
     values: int
     differing: int
@@ -40,8 +41,10 @@ def difference(got: np.ndarray, wanted: np.ndarray) -> Difference:
 
 @dataclass(frozen=True, slots=True)
 class TopOne:
-    """Class decisions of two classifiers over samples. `doubts` lists samples decided otherwise although the reference's own margin,
-    in steps, is small; `errors` those with a clear margin: (sample, reference's class, other class, margin in steps)."""
+    """Class decisions of two classifiers over samples. `doubts` lists samples decided otherwise although the
+    reference's own margin,
+    in steps, is small; `errors` those with a clear margin: (sample, reference's class, other class, margin in
+    steps)."""
 
     samples: int
     doubts: tuple[tuple[int, int, int, float], ...]
@@ -53,7 +56,8 @@ class TopOne:
 
 
 def top_one(got: np.ndarray, wanted: np.ndarray, step: float) -> TopOne:
-    """Compare decisions of rows [samples, classes]; `step` is one quantisation step of the output (0 for float: no doubts)."""
+    """Compare decisions of rows [samples, classes]; `step` is one quantisation step of the output (0 for float: no
+    doubts)."""
     a, b = got.argmax(1), wanted.argmax(1)
     rows = [(int(i), int(b[i]), int(a[i]), _margin(wanted[i], b[i], a[i], step)) for i in np.flatnonzero(a != b)]
     doubts = tuple(r for r in rows if r[3] <= DOUBTFUL_MARGIN_STEPS)

@@ -71,7 +71,9 @@ class Result:
                 (folder / path).parent.mkdir(parents=True, exist_ok=True)
                 (folder / path).write_bytes(data)
         except OSError as e:
-            raise GapFuseError(Diagnostic(f"cannot write the output: {e.strerror or e}", Span(str(e.filename or folder)))) from e
+            raise GapFuseError(
+                Diagnostic(f"cannot write the output: {e.strerror or e}", Span(str(e.filename or folder)))
+            ) from e
         return folder
 
     def _files(self) -> list[tuple[str, bytes]]:
@@ -96,7 +98,7 @@ def _json(value: object) -> bytes:
     return (json.dumps(value, indent=2) + "\n").encode()
 
 
-def compile(  # noqa: A001 the field's word, at the door only
+def compile(
     model: str | Path | bytes | onnx.ModelProto,
     target: str | Path = "host",
     *,
@@ -108,8 +110,10 @@ def compile(  # noqa: A001 the field's word, at the door only
 ) -> Result:
     """Compile an ONNX model for a target; write the result with `Result.write(folder)`.
 
-    `l1` and `l2` are bytes for plan data, in place of the target's. `dims` binds symbolic dimensions. `rules` and `kernels` are further
-    folders beside the shipped ones, later ones overriding. Raises GapFuseError for anything that cannot be compiled, saying why.
+    `l1` and `l2` are bytes for plan data, in place of the target's. `dims` binds symbolic dimensions. `rules` and
+    `kernels` are further
+    folders beside the shipped ones, later ones overriding. Raises GapFuseError for anything that cannot be compiled,
+    saying why.
     """
     with paused():
         return _compile(model, target, l1, l2, dims or {}, rules, kernels)
@@ -130,7 +134,9 @@ def _compile(
     chosen_target = find_target(target)
     read = read_model(model, dims)
     planned = plan(read, known_rules, known_kernels, chosen_target.cores, chosen_target.isa)
-    graph = order_layouts(apply(planned.view, planned.plan, known_kernels), known_kernels, chosen_target.cores, chosen_target.isa)
+    graph = order_layouts(
+        apply(planned.view, planned.plan, known_kernels), known_kernels, chosen_target.cores, chosen_target.isa
+    )
     timetable = schedule(graph, known_kernels, chosen_target, l1=l1, l2=l2)
     source = emit(graph, known_kernels, timetable, chosen_target)
     return Result(read, known_rules, known_kernels, chosen_target, planned, graph, timetable, source, kernel_folders)
@@ -143,7 +149,12 @@ def find_target(target: str | Path) -> Target:
     if not (folder / "target.yaml").is_file():
         known = sorted(p.parent.name for p in room("targets").glob("*/target.yaml"))
         guess = did_you_mean(str(target), known)
-        raise GapFuseError(Diagnostic(f"unknown target `{target}`; shipped: {', '.join(known)}", help=guess or "or give a folder with a target.yaml"))
+        raise GapFuseError(
+            Diagnostic(
+                f"unknown target `{target}`; shipped: {', '.join(known)}",
+                help=guess or "or give a folder with a target.yaml",
+            )
+        )
     return load_target(folder)
 
 
@@ -167,6 +178,12 @@ def read_compiled(folder: Path) -> Compiled:
         graph = graph_from_json((folder / manifest["graph"]).read_text())
         report = json.loads((folder / REPORT).read_text())
     except (OSError, ValueError, KeyError, TypeError) as e:
-        raise GapFuseError(Diagnostic(f"not a folder that `gap-fuse compile` wrote: {e}", Span(str(folder)), help="gap-fuse compile MODEL.onnx -o DIR")) from e
+        raise GapFuseError(
+            Diagnostic(
+                f"not a folder that `gap-fuse compile` wrote: {e}",
+                Span(str(folder)),
+                help="gap-fuse compile MODEL.onnx -o DIR",
+            )
+        ) from e
     kernels = load_kernels([room("kernels"), *(Path(k) for k in manifest["kernels"][1:])])
     return Compiled(folder, model, graph, kernels, find_target(Path(manifest["target"]).name), report)

@@ -7,7 +7,18 @@ from pathlib import Path
 
 import onnx
 
-from fusion_engine import Kernel, Model, Planned, RuleSet, check_rules, fuse_model, load_kernels, load_rules, plan, read_model
+from fusion_engine import (
+    Kernel,
+    Model,
+    Planned,
+    RuleSet,
+    check_rules,
+    fuse_model,
+    load_kernels,
+    load_rules,
+    plan,
+    read_model,
+)
 from fusion_engine import explain as explain_plan
 from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
 from gap_fuse.rooms import room
@@ -25,8 +36,11 @@ def _planned(
     return read, known_rules, known_kernels, plan(read, known_rules, known_kernels, DEFAULT_CORES)
 
 
-def fuse(model: Path, output: Path, *, dims: Mapping[str, int], rules: Sequence[Path] = (), kernels: Sequence[Path] = ()) -> str:
-    """Write the fused model; returns a line of summary. Raises GapFuseError for a model that is not covered or a bad path."""
+def fuse(
+    model: Path, output: Path, *, dims: Mapping[str, int], rules: Sequence[Path] = (), kernels: Sequence[Path] = ()
+) -> str:
+    """Write the fused model; returns a line of summary. Raises GapFuseError for a model that is not covered or a bad
+    path."""
     _, _, _, planned = _planned(model, dims, rules, kernels)
     proto = fuse_model(planned)
     try:
@@ -37,7 +51,13 @@ def fuse(model: Path, output: Path, *, dims: Mapping[str, int], rules: Sequence[
 
 
 def explain(
-    model: Path, *, node: str | None, rule: str | None, dims: Mapping[str, int], rules: Sequence[Path] = (), kernels: Sequence[Path] = ()
+    model: Path,
+    *,
+    node: str | None,
+    rule: str | None,
+    dims: Mapping[str, int],
+    rules: Sequence[Path] = (),
+    kernels: Sequence[Path] = (),
 ) -> Sequence[str]:
     """Lines that say which rule took which node, and why others did not."""
     _, known_rules, known_kernels, planned = _planned(model, dims, rules, kernels)
@@ -48,5 +68,8 @@ def check(paths: Sequence[Path], kernels: Sequence[Path] = ()) -> tuple[int, Seq
     """How many rules were read and every mistake found in them."""
     known = load_kernels([room("kernels"), *kernels])
     chosen = list(paths) or [room("rules")]
-    count = sum(len(list(p.rglob("*.yaml"))) - len(_LIBRARY & {f.name for f in p.rglob("*.yaml")}) if p.is_dir() else 1 for p in chosen)
+    count = sum(
+        len(list(p.rglob("*.yaml"))) - len(_LIBRARY & {f.name for f in p.rglob("*.yaml")}) if p.is_dir() else 1
+        for p in chosen
+    )
     return count, check_rules(chosen, known)

@@ -12,7 +12,8 @@ from gap_fuse.arrays import Samples
 
 
 def session(model: onnx.ModelProto, optimised: bool = False) -> object:
-    """An onnxruntime session on one thread. Raises GapFuseError with onnxruntime's own sentence where it rejects the model."""
+    """An onnxruntime session on one thread. Raises GapFuseError with onnxruntime's own sentence where it rejects the
+    model."""
     import onnxruntime as ort
 
     options = ort.SessionOptions()

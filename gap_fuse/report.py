@@ -26,7 +26,10 @@ def build_report(graph: FusedGraph, schedule: Schedule, notes: tuple[str, ...]) 
         "budgets": dict(schedule.budgets),
         "calls": [_call(graph, c, plans[c.name]) for c in graph.calls],
         "views": [_view(b) for b in graph.buffers if b.alias is not None and b.provenance is not None],
-        "hops": {hop: {"bytes": schedule.bytes[hop], "transfers": schedule.transfer_count.get(hop, 0)} for hop in schedule.bytes},
+        "hops": {
+            hop: {"bytes": schedule.bytes[hop], "transfers": schedule.transfer_count.get(hop, 0)}
+            for hop in schedule.bytes
+        },
         "peaks": dict(schedule.peaks),
         "cycles": {"compute": schedule.compute_cycles, "total": schedule.total_cycles},
         "bounds": _bounds(schedule),
@@ -53,7 +56,9 @@ def _call(graph: FusedGraph, call: Call, plan: CallPlan) -> dict[str, Any]:
         "operands": dict(call.operands),
         "results": dict(call.results),
         "axes": dict(plan.axes),
-        "loops": [{"axis": loop.axis, "extent": loop.extent, "tile": loop.tile, "trips": loop.trips} for loop in plan.loops],
+        "loops": [
+            {"axis": loop.axis, "extent": loop.extent, "tile": loop.tile, "trips": loop.trips} for loop in plan.loops
+        ],
         "tiles": plan.tiles,
         "l1_bytes": plan.l1_bytes,
         "bytes": {hop: sum(o.bytes.get(hop, 0) for o in plan.operands) for hop in _hops(plan)},
@@ -71,7 +76,13 @@ def _hops(plan: CallPlan) -> list[str]:
 
 def _view(buffer: Any) -> dict[str, Any]:
     origin = buffer.provenance
-    return {"buffer": buffer.name, "of": buffer.alias.of, "rule": origin.rule, "variant": origin.variant, "nodes": list(origin.nodes)}
+    return {
+        "buffer": buffer.name,
+        "of": buffer.alias.of,
+        "rule": origin.rule,
+        "variant": origin.variant,
+        "nodes": list(origin.nodes),
+    }
 
 
 def _bounds(schedule: Schedule) -> dict[str, Any]:
@@ -86,14 +97,22 @@ def _bounds(schedule: Schedule) -> dict[str, Any]:
 
 
 def float_islands(graph: FusedGraph) -> list[dict[str, str]]:
-    """Calls that compute in float between a dequantisation and a quantisation, other than those two themselves, with the reason known."""
+    """Calls that compute in float between a dequantisation and a quantisation, other than those two themselves, with
+    the reason known."""
     made_by = {buffer: call for call in graph.calls for _, buffer in call.results}
     read_by: dict[str, list[Call]] = {}
     for call in graph.calls:
         for _, buffer in call.operands:
             read_by.setdefault(_owner(graph, buffer), []).append(call)
-    islands = [c for c in graph.calls if _is_float(graph, c) and _after_dequantise(graph, made_by, c) and _before_quantise(graph, read_by, c)]
-    return [{"call": c.name, "kernel": c.kernel, "rule": c.provenance.rule, "nodes": ", ".join(c.provenance.nodes)} for c in islands]
+    islands = [
+        c
+        for c in graph.calls
+        if _is_float(graph, c) and _after_dequantise(graph, made_by, c) and _before_quantise(graph, read_by, c)
+    ]
+    return [
+        {"call": c.name, "kernel": c.kernel, "rule": c.provenance.rule, "nodes": ", ".join(c.provenance.nodes)}
+        for c in islands
+    ]
 
 
 def _owner(graph: FusedGraph, name: str) -> str:
@@ -150,14 +169,23 @@ def summary(report: Report) -> str:
     bounds, hops, cycles = report["bounds"], report["hops"], report["cycles"]
     l1_hop = hops.get("l2_l1", {"bytes": 0, "transfers": 0})
     lines = [
-        f"{report['network']} for {report['target']}: {len(calls)} kernel calls, {sum(c['tiles'] for c in calls)} tiles",
+        f"{report['network']} for {report['target']}: {len(calls)} kernel calls, "
+        f"{sum(c['tiles'] for c in calls)} tiles",
         "  kernels   " + ", ".join(f"{k} x{n}" if n > 1 else k for k, n in sorted(kernels.items())),
         *[_level(level, report) for level in report["peaks"]],
-        f"  L2<->L1   {l1_hop['bytes']:,} B in {l1_hop['transfers']:,} transfers, {_ratio(l1_hop['bytes'], bounds['bytes_per_call'])} of every tensor once per call, "
+        f"  L2<->L1   {l1_hop['bytes']:,} B in {l1_hop['transfers']:,} transfers, "
+        f"{_ratio(l1_hop['bytes'], bounds['bytes_per_call'])} of every tensor once per call, "
         f"{_ratio(l1_hop['bytes'], bounds['fused_bytes'])} of fully fused",
-        *[f"  L3<->L2   {h['bytes']:,} B in {h['transfers']:,} transfers" for name, h in hops.items() if name == "l3_l2" and h["bytes"]],
+        *[
+            f"  L3<->L2   {h['bytes']:,} B in {h['transfers']:,} transfers"
+            for name, h in hops.items()
+            if name == "l3_l2" and h["bytes"]
+        ],
         f"  cycles    {cycles['compute']:,} computing, {cycles['total']:,} with data movement (modelled)",
-        *[f"  float     {i['call']} ({i['nodes']}) computes in float between integers: rule {i['rule']}" for i in report["float_islands"]],
+        *[
+            f"  float     {i['call']} ({i['nodes']}) computes in float between integers: rule {i['rule']}"
+            for i in report["float_islands"]
+        ],
         *[f"  note      {note}" for note in report["notes"]],
     ]
     return "\n".join(lines)

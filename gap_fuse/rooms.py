@@ -6,7 +6,8 @@ from pathlib import Path
 
 
 def room(name: str) -> Path:
-    """The folder of one data room: "rules", "kernels" or "targets". Raises FileNotFoundError if the installation lacks it."""
+    """The folder of one data room: "rules", "kernels" or "targets". Raises FileNotFoundError if the installation
+    lacks it."""
     here = Path(__file__).resolve().parent
     for folder in (here / "_rooms" / name, here.parent / name):
         if folder.is_dir():

@@ -32,7 +32,12 @@ class Build:
 
     @property
     def folder(self) -> str:
-        words = ("-fast", self.fast), ("-trace", self.trace), ("-threads", self.threads), (f"-{self.sanitize.replace(',', '-')}", bool(self.sanitize))
+        words = (
+            ("-fast", self.fast),
+            ("-trace", self.trace),
+            ("-threads", self.threads),
+            (f"-{self.sanitize.replace(',', '-')}", bool(self.sanitize)),
+        )
         return "build" + "".join(word for word, on in words if on)
 
     @property
@@ -44,8 +49,10 @@ class Build:
 
 @dataclass(frozen=True)
 class Execution:
-    """What one run of the C gave, sample axis first. `buffers` are the results of every call where they were traced; `counters` map each
-    call to hop to (bytes, transfers) of one inference; `nanoseconds` is the least time of one inference where it was asked for."""
+    """What one run of the C gave, sample axis first. `buffers` are the results of every call where they were traced;
+    `counters` map each
+    call to hop to (bytes, transfers) of one inference; `nanoseconds` is the least time of one inference where it was
+    asked for."""
 
     outputs: Mapping[str, np.ndarray]
     buffers: Mapping[str, np.ndarray]
@@ -53,28 +60,55 @@ class Execution:
     nanoseconds: int | None = None
 
 
-def build(compiled: Compiled, how: Build = Build()) -> Path:  # noqa: B008 an immutable value
+def build(compiled: Compiled, how: Build = Build()) -> Path:
     """The test program. Raises GapFuseError where the compiler or make is absent, or the build fails."""
     compiler = os.environ.get("CC") or compiled.target.build.get("compiler", "gcc")
     for tool in ("make", compiler.split()[0]):
         if shutil.which(tool) is None:
-            raise GapFuseError(Diagnostic(f"`{tool}` is not installed: the C cannot be built", help="on Debian: apt-get install gcc make; another compiler: CC=clang"))
+            raise GapFuseError(
+                Diagnostic(
+                    f"`{tool}` is not installed: the C cannot be built",
+                    help="on Debian: apt-get install gcc make; another compiler: CC=clang",
+                )
+            )
     command = ["make", "-C", str(compiled.folder), f"-j{os.cpu_count() or 1}", f"CC={compiler}", *how.arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise GapFuseError(Diagnostic("the C does not build", Span(str(compiled.folder)), notes=tuple(done.stderr.strip().splitlines()[:20])))
+        raise GapFuseError(
+            Diagnostic(
+                "the C does not build", Span(str(compiled.folder)), notes=tuple(done.stderr.strip().splitlines()[:20])
+            )
+        )
     return compiled.folder / how.folder / PROGRAM
 
 
-def execute(compiled: Compiled, samples: Samples, how: Build = Build(), *, timing: str = "random", seed: int = 1, repeat: int = 0) -> Execution:  # noqa: B008
-    """Build and run. `timing` says when copies land ("start", "wait", "random"). Raises GapFuseError where the program fails."""
+def execute(
+    compiled: Compiled,
+    samples: Samples,
+    how: Build = Build(),
+    *,
+    timing: str = "random",
+    seed: int = 1,
+    repeat: int = 0,
+) -> Execution:
+    """Build and run. `timing` says when copies land ("start", "wait", "random"). Raises GapFuseError where the
+    program fails."""
     program = build(compiled, how).resolve()
     graph = compiled.graph
     with tempfile.TemporaryDirectory(prefix="gap-fuse-") as name:
         scratch = Path(name)
         rows = [samples.inputs[n][i] for i in range(samples.count) for n in graph.inputs]
         (scratch / "in").write_bytes(b"".join(np.ascontiguousarray(r).tobytes() for r in rows))
-        options = ["--inputs", "in", "--outputs", "out", "--samples", str(samples.count), "--weights", str((compiled.folder / "weights.bin").resolve())]
+        options = [
+            "--inputs",
+            "in",
+            "--outputs",
+            "out",
+            "--samples",
+            str(samples.count),
+            "--weights",
+            str((compiled.folder / "weights.bin").resolve()),
+        ]
         options += ["--timing", timing, "--seed", str(seed), "--counters", "counters"]
         options += ["--dump", "dump"] if how.trace else []
         options += ["--repeat", str(repeat)] if repeat else []
@@ -129,16 +163,22 @@ def counter_mismatches(compiled: Compiled, execution: Execution) -> tuple[str, .
             want = (planned, call["transfers"][hop])
             got = execution.counters[call["name"]][hop]
             if got != want:
-                wrong.append(f"{call['name']}, {hop}: {got[0]} B in {got[1]} transfers, planned {want[0]} B in {want[1]}")
+                wrong.append(
+                    f"{call['name']}, {hop}: {got[0]} B in {got[1]} transfers, planned {want[0]} B in {want[1]}"
+                )
     for hop, planned in compiled.report["hops"].items():
         total = [sum(c[hop][k] for c in execution.counters.values()) for k in (0, 1)]
         if total != [planned["bytes"], planned["transfers"]]:
-            wrong.append(f"all calls, {hop}: {total[0]} B in {total[1]} transfers, planned {planned['bytes']} B in {planned['transfers']}")
+            wrong.append(
+                f"all calls, {hop}: {total[0]} B in {total[1]} transfers, "
+                f"planned {planned['bytes']} B in {planned['transfers']}"
+            )
     return tuple(wrong)
 
 
 def run(folder: Path | str, inputs: Path | str, output: Path | str) -> Mapping[str, np.ndarray]:
-    """Build the C in `folder`, run it on the samples of an npz file, write and return its outputs. Raises GapFuseError for bad input."""
+    """Build the C in `folder`, run it on the samples of an npz file, write and return its outputs. Raises
+    GapFuseError for bad input."""
     compiled = read_compiled(Path(folder))
     graph = compiled.graph
     samples = read_samples(Path(inputs), ports(compiled, graph.inputs), ports(compiled, graph.outputs))

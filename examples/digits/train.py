@@ -3,8 +3,10 @@
     pip install "gap-fuse[examples]" torch onnxscript
     python examples/digits/train.py
 
-The data are scikit-learn's `load_digits` (1,797 real 8x8 scans, from the UCI repository), read from the installed package. Everything is
-seeded, yet torch does not promise the same bits on every machine, so the files that this script wrote are kept in the repository.
+The data are scikit-learn's `load_digits` (1,797 real 8x8 scans, from the UCI repository), read from the installed
+package. Everything is
+seeded, yet torch does not promise the same bits on every machine, so the files that this script wrote are kept in the
+repository.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ class DigitsNet(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.stem = nn.Sequential(nn.Conv2d(1, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU())
-        self.depthwise = nn.Sequential(nn.Conv2d(16, 16, 3, padding=1, groups=16, bias=False), nn.BatchNorm2d(16), nn.ReLU())
+        self.depthwise = nn.Sequential(
+            nn.Conv2d(16, 16, 3, padding=1, groups=16, bias=False), nn.BatchNorm2d(16), nn.ReLU()
+        )
         self.pointwise = nn.Sequential(nn.Conv2d(16, 16, 1, bias=False), nn.BatchNorm2d(16))
         self.down = nn.Sequential(nn.Conv2d(16, 32, 3, stride=2, padding=1, bias=False), nn.BatchNorm2d(32), nn.ReLU())
         self.classify = nn.Linear(32, 10)
@@ -73,7 +77,9 @@ def train(images: np.ndarray, labels: np.ndarray) -> DigitsNet:
 
 def export(model: DigitsNet, path: Path) -> None:
     sample = torch.zeros(1, 1, 8, 8)
-    program = torch.onnx.export(model, (sample,), dynamo=True, input_names=["image"], output_names=["digit"], opset_version=18)
+    program = torch.onnx.export(
+        model, (sample,), dynamo=True, input_names=["image"], output_names=["digit"], opset_version=18
+    )
     assert program is not None
     proto = program.model_proto
     for node in proto.graph.node:  # traces name the folders of the machine that trained
@@ -86,8 +92,13 @@ def quantise(source: Path, images: np.ndarray, path: Path) -> None:
         prepared = Path(folder) / "prepared.onnx"
         quant_pre_process(str(source), str(prepared), skip_symbolic_shape=True)
         quantize_static(
-            str(prepared), str(path), Batches(images), quant_format=QuantFormat.QDQ, per_channel=True,
-            activation_type=QuantType.QInt8, weight_type=QuantType.QInt8,
+            str(prepared),
+            str(path),
+            Batches(images),
+            quant_format=QuantFormat.QDQ,
+            per_channel=True,
+            activation_type=QuantType.QInt8,
+            weight_type=QuantType.QInt8,
         )
 
 

@@ -8,7 +8,17 @@ from fusion_engine.fixed_point import requantise, saturate
 
 
 def add_i8(
-    a: np.ndarray, b: np.ndarray, *, ma: int, mb: int, shift: int, a_zero: int, b_zero: int, y_zero: int, lo: int, hi: int
+    a: np.ndarray,
+    b: np.ndarray,
+    *,
+    ma: int,
+    mb: int,
+    shift: int,
+    a_zero: int,
+    b_zero: int,
+    y_zero: int,
+    lo: int,
+    hi: int,
 ) -> np.ndarray:
     total = (a.astype(np.int64) - a_zero) * ma + (b.astype(np.int64) - b_zero) * mb
     return saturate((total + (1 << (shift - 1))) >> shift, y_zero, lo, hi)

@@ -12,9 +12,7 @@ def global_avgpool_f32(x: np.ndarray, *, factor: float, lo: float, hi: float) ->
     return np.clip(total * np.float32(factor), lo, hi).astype(np.float32)
 
 
-def global_avgpool_i8(
-    x: np.ndarray, *, mul: int, shift: int, x_zero: int, y_zero: int, lo: int, hi: int
-) -> np.ndarray:
+def global_avgpool_i8(x: np.ndarray, *, mul: int, shift: int, x_zero: int, y_zero: int, lo: int, hi: int) -> np.ndarray:
     total = (x.astype(np.int64) - x_zero).sum((2, 3), keepdims=True)
     return saturate(requantise(total, mul, shift), y_zero, lo, hi)
 

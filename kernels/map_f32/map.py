@@ -1,6 +1,7 @@
 """Elementwise float trees: the vocabulary, the numpy reference and the C generator.
 
-An expression is a call tree over x0, x1, ..., numbers, inf and nan, e.g. "mul(sigmoid(x0), x0)". Every function takes and gives float32;
+An expression is a call tree over x0, x1, ..., numbers, inf and nan, e.g. "mul(sigmoid(x0), x0)". Every function takes
+and gives float32;
 conditions are 0.0 and 1.0. `round` takes halves to even; `mod` has the sign of the divisor, `fmod` of the dividend.
 """
 
@@ -18,7 +19,8 @@ Array = Any
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """`c` is a C expression over `{0}, {1}, ...`, simple names each; `arity` -1 folds any number of arguments in pairs."""
+    """`c` is a C expression over `{0}, {1}, ...`, simple names each; `arity` -1 folds any number of arguments in
+    pairs."""
 
     arity: int
     numpy: Callable[..., Array]
@@ -54,7 +56,9 @@ FUNCTIONS: Mapping[str, Function] = {
     "erf": Function(1, _erf, "erff({0})"),
     "exp": Function(1, np.exp, "expf({0})"),
     "floor": Function(1, np.floor, "floorf({0})"),
-    "gelu": Function(1, lambda x: 0.5 * x * (1.0 + _erf(x / math.sqrt(2.0))), "0.5f * {0} * (1.0f + erff({0} * 0.70710678f))"),
+    "gelu": Function(
+        1, lambda x: 0.5 * x * (1.0 + _erf(x / math.sqrt(2.0))), "0.5f * {0} * (1.0f + erff({0} * 0.70710678f))"
+    ),
     "gelu_tanh": Function(
         1,
         lambda x: 0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3))),
@@ -105,7 +109,9 @@ FUNCTIONS: Mapping[str, Function] = {
     "mod": Function(2, lambda a, b: a - b * np.floor(a / b), "{0} - {1} * floorf({0} / {1})"),
     "pow": Function(2, np.power, "powf({0}, {1})"),
     "shrink": Function(
-        3, lambda x, a, b: np.where(x < -a, x + b, np.where(x > a, x - b, 0.0)), "({0} < -{1} ? {0} + {2} : {0} > {1} ? {0} - {2} : 0.0f)"
+        3,
+        lambda x, a, b: np.where(x < -a, x + b, np.where(x > a, x - b, 0.0)),
+        "({0} < -{1} ? {0} + {2} : {0} > {1} ? {0} - {2} : 0.0f)",
     ),
     "sub": Function(2, np.subtract, "{0} - {1}"),
     "swish": Function(2, lambda x, a: x * _sigmoid(a * x), "{0} / (1.0f + expf(-{1} * {0}))"),
@@ -263,7 +269,11 @@ def _statements(tree: Tree, lines: list[str], variadic: int) -> str:
         if isinstance(node, Constant):
             return _literal(node.value)
         if node not in named:
-            text = _operand(node, variadic) if isinstance(node, Operand) else FUNCTIONS[node.function].c.format(*(visit(a) for a in node.args))
+            text = (
+                _operand(node, variadic)
+                if isinstance(node, Operand)
+                else FUNCTIONS[node.function].c.format(*(visit(a) for a in node.args))
+            )
             named[node] = f"v{len(named)}"
             lines.append(f"const float {named[node]} = {text};")
         return named[node]
@@ -282,6 +292,7 @@ def _literal(value: float) -> str:
         return "INFINITY" if value > 0 else "(-INFINITY)"
     if math.isnan(value):
         return "NAN"
-    text = f"{np.format_float_positional(np.float32(value), unique=True, trim='0') if 1e-4 <= abs(value) < 1e7 or value == 0 else f'{value:.9g}'}"
+    positional = value == 0 or 1e-4 <= abs(value) < 1e7
+    text = np.format_float_positional(np.float32(value), unique=True, trim="0") if positional else f"{value:.9g}"
     text = text if any(c in text for c in ".en") else text + ".0"
     return f"({text}f)" if value < 0 else f"{text}f"

@@ -10,9 +10,13 @@ from fusion_engine.fixed_point import requantise, saturate
 Pair = tuple[int, ...]
 
 
-def _windows(x: np.ndarray, fill: float, kernel: Pair, strides: Pair, dilations: Pair, pads: Pair, ceil_mode: int) -> np.ndarray:
+def _windows(
+    x: np.ndarray, fill: float, kernel: Pair, strides: Pair, dilations: Pair, pads: Pair, ceil_mode: int
+) -> np.ndarray:
     """[N, C, P, Q, R, S]: every tap of every window, `fill` outside x (ceil_mode may reach beyond the pads)."""
-    out = [pool_out(x.shape[2 + i], kernel[i], strides[i], dilations[i], pads[i], pads[2 + i], ceil_mode) for i in (0, 1)]
+    out = [
+        pool_out(x.shape[2 + i], kernel[i], strides[i], dilations[i], pads[i], pads[2 + i], ceil_mode) for i in (0, 1)
+    ]
     index = [
         np.arange(out[i])[:, None] * strides[i] + np.arange(kernel[i])[None, :] * dilations[i] - pads[i] for i in (0, 1)
     ]
@@ -23,12 +27,17 @@ def _windows(x: np.ndarray, fill: float, kernel: Pair, strides: Pair, dilations:
     return np.where(both, taken, np.asarray(fill, x.dtype))
 
 
-def _counts(x: np.ndarray, kernel: Pair, strides: Pair, dilations: Pair, pads: Pair, ceil_mode: int, count_include_pad: int) -> np.ndarray:
+def _counts(
+    x: np.ndarray, kernel: Pair, strides: Pair, dilations: Pair, pads: Pair, ceil_mode: int, count_include_pad: int
+) -> np.ndarray:
     """[P, Q]: the taps that the average divides by."""
     ones = np.ones((1, 1, *x.shape[2:]), np.int64)
     if count_include_pad:
         ones = np.pad(ones, ((0, 0), (0, 0), (pads[0], pads[2]), (pads[1], pads[3])), constant_values=1)
-        out = [pool_out(x.shape[2 + i], kernel[i], strides[i], dilations[i], pads[i], pads[2 + i], ceil_mode) for i in (0, 1)]
+        out = [
+            pool_out(x.shape[2 + i], kernel[i], strides[i], dilations[i], pads[i], pads[2 + i], ceil_mode)
+            for i in (0, 1)
+        ]
         counted = _windows(ones, 0, kernel, strides, dilations, (0, 0, 0, 0), 1).sum((4, 5))[0, 0]
         return counted[: out[0], : out[1]]
     return _windows(ones, 0, kernel, strides, dilations, pads, ceil_mode).sum((4, 5))[0, 0]

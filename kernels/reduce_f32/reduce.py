@@ -49,7 +49,11 @@ def generate(attrs: dict[str, str], symbol: str, variadic: int = 0) -> str:  # n
     if op not in STEPS:
         raise ValueError(f"no reduction `{op}`: one of {', '.join(STEPS)}")
     start, step, result = STEPS[op]
-    greatest = "    float m = x[0];\n    for (int32_t j = 1; j < a->r; j++) m = GF_MAX(m, x[j]);\n" if op == "logsumexp" else ""
+    greatest = (
+        "    float m = x[0];\n    for (int32_t j = 1; j < a->r; j++) m = GF_MAX(m, x[j]);\n"
+        if op == "logsumexp"
+        else ""
+    )
     return f"""\
 /* {op} over the last axis. */
 #include "{symbol}_args.h"

@@ -18,7 +18,8 @@ def log_softmax_f32(x: np.ndarray) -> np.ndarray:
 
 
 def softmax_i8(x: np.ndarray, table: np.ndarray, *, mul: int, shift: int, y_zero: int) -> np.ndarray:
-    """Per row: S = sum(e) >= 2^30; S' = S brought into [2^31, 2^32) by 2^-z; q = floor(mul * 2^32 / S') brought below 2^31; e is
+    """Per row: S = sum(e) >= 2^30; S' = S brought into [2^31, 2^32) by 2^-z; q = floor(mul * 2^32 / S') brought below
+    2^31; e is
     requantised by q and the shift that belongs to it, at most 62 (q loses the bits beyond)."""
     e = table[x.max(-1, keepdims=True).astype(np.int32) - x]
     total = e.astype(np.uint64).sum(-1, keepdims=True)

@@ -33,7 +33,11 @@ def test_input_found_under_each_spelling(tmp_path: Path, key: str) -> None:
 @pytest.mark.parametrize("shape", [(5, 1, 2, 3), (5, 2, 3)])
 def test_several_samples_along_a_leading_axis(tmp_path: Path, shape: tuple[int, ...]) -> None:
     array = np.arange(30, dtype=np.float32).reshape(shape)
-    data = read_samples(npz(tmp_path, **{IMAGE.name: array, "out:score": np.zeros((5, 4), np.float32), "labels": np.arange(5)}), [IMAGE], [SCORE])
+    data = read_samples(
+        npz(tmp_path, **{IMAGE.name: array, "out:score": np.zeros((5, 4), np.float32), "labels": np.arange(5)}),
+        [IMAGE],
+        [SCORE],
+    )
     assert data.count == 5
     assert np.array_equal(data.sample(3)[IMAGE.name], array.reshape(5, 1, 2, 3)[3])
     assert data.recorded["score"].shape == (5, 1, 4)
