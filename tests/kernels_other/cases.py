@@ -12,7 +12,15 @@ from tests.kernels_compute.cases import Case
 
 Rng = np.random.Generator
 Attrs = dict[str, CallAttr]
-EXPRESSIONS = ["mul(sigmoid(x0), x0)", "add(mul(x0, x1), 0.5)", "max(tanh(x0), sub(x1, x0))", "elu(x0, 1.5)", "clip(x0, -1.0, 2.0)", "gelu(x0)", "hardswish(x0)"]
+EXPRESSIONS = [
+    "mul(sigmoid(x0), x0)",
+    "add(mul(x0, x1), 0.5)",
+    "max(tanh(x0), sub(x1, x0))",
+    "where(greater(x0, 0.25), x1, neg(x2))",
+    "add(x0, x1, mul(x2, x0), -1.5)",
+]
+REDUCTIONS = ["sum", "mean", "max", "min", "prod", "l1", "l2", "sumsquare", "logsum", "logsumexp"]
+CAST_TYPES = ["float32", "int8", "uint8", "int16", "uint16", "int32", "int64", "bool"]
 
 
 def extents(rng: Rng, least: int = 1, most: int = 4) -> tuple[int, ...]:
@@ -71,8 +79,15 @@ def mul_i8(rng: Rng) -> Case:
 
 
 def cast(rng: Rng) -> Case:
-    have, to = (str(t) for t in rng.choice(["float32", "int8", "int32", "int64", "bool", "uint8"], 2, replace=False))
-    return Case({"x": rng.integers(0, 100, extents(rng)).astype(have)}, {"have": have, "to": to})
+    """Floats as far as every type reaches, with what is no number; integers of every size of their type."""
+    have, to = (str(t) for t in rng.choice(CAST_TYPES, 2, replace=False))
+    shape = extents(rng)
+    if have == "float32":
+        special = rng.choice([np.nan, np.inf, -np.inf, -0.5, 0.0, 2147483648.0, -3e9, 127.9, 1e30], shape)
+        x = np.where(rng.random(shape) < 0.3, special, rng.normal(0, 200, shape))
+        return Case({"x": x.astype(np.float32)}, {"have": have, "to": to})
+    wide = rng.integers(-(2**40), 2**40, shape) >> rng.integers(0, 40, shape)
+    return Case({"x": wide.astype(have)}, {"have": have, "to": to})
 
 
 def copy(rng: Rng) -> Case:
@@ -87,7 +102,8 @@ def expand(rng: Rng) -> Case:
 
 def gather(rng: Rng) -> Case:
     a, d, b, k = (int(v) for v in rng.integers(1, 7, 4))
-    return Case({"x": bytes_(rng, (a, d, b)), "indices": rng.integers(0, d, k).astype(np.int64)}, {})
+    x = bytes_(rng, (a, d, b)) if rng.random() < 0.5 else floats(rng, (a, d, b))
+    return Case({"x": x, "indices": rng.integers(-d, d, k).astype(rng.choice(["int32", "int64"]))}, {})
 
 
 def image(rng: Rng, least: int = 1) -> tuple[int, int, int, int]:
@@ -150,15 +166,15 @@ def lut_i8(rng: Rng) -> Case:
 def map_f32(rng: Rng) -> Case:
     expr = str(rng.choice(EXPRESSIONS))
     shape = extents(rng)
-    operands = {"x0": floats(rng, shape)} | ({"x1": floats(rng, broadcast(rng, shape))} if "x1" in expr else {})
-    return Case(operands, {"expr": expr})
+    more = {n: floats(rng, broadcast(rng, shape)) for n in ("x1", "x2") if n in expr}
+    return Case({"x0": floats(rng, shape)} | more, {"expr": expr})
 
 
 def pad(dtype: str) -> Callable[[Rng], Case]:
     def draw(rng: Rng) -> Case:
         x = floats(rng, image(rng)) if dtype == "f32" else bytes_(rng, image(rng))
         value = float(rng.integers(-3, 3)) if dtype == "f32" else zero(rng)
-        return Case({"x": x}, {"pads": tuple(int(v) for v in rng.integers(0, 3, 8)), "value": value})
+        return Case({"x": x}, {"pads": tuple(int(v) for v in rng.integers(0, 4, 8)), "value": value})
 
     return draw
 
@@ -197,7 +213,9 @@ def dequantize_i32(rng: Rng) -> Case:
 
 
 def reduce_f32(rng: Rng) -> Case:
-    return Case({"x": floats(rng, (*extents(rng, 0, 2), int(rng.integers(1, 30))))}, {"op": str(rng.choice(["sum", "mean", "max", "min"]))})
+    op = str(rng.choice(REDUCTIONS))
+    x = rng.standard_normal((*extents(rng, 0, 2), int(rng.integers(1, 30)))).astype(np.float32)
+    return Case({"x": np.abs(x) + np.float32(0.1) if op in ("prod", "logsum") else x}, {"op": op})
 
 
 def requantize_i8(rng: Rng) -> Case:
