@@ -29,6 +29,20 @@ def run_reference(
     return {b.name: run.value(b.name) for b in graph.buffers}
 
 
+def run_calls(
+    graph: FusedGraph, kernels: Mapping[str, Kernel], inputs: Mapping[str, np.ndarray], made: Mapping[str, np.ndarray]
+) -> Mapping[str, np.ndarray]:
+    """What each call's reference answers to the operands that `made` holds (every call's results as something else, the
+    C for one, computed them), by result. So one call's rounding does not blur the next one's comparison.
+
+    Raises GapFuseError as run_reference.
+    """
+    run = _Run(graph, kernels)
+    run.values |= {name: _checked(graph.buffer[name], inputs.get(name)) for name in graph.inputs}
+    run.values |= {b: _checked(graph.buffer[b], made.get(b)) for c in graph.calls for _, b in c.results}
+    return {name: value for call in graph.calls for name, value in run.answers(call)}
+
+
 def _checked(buffer: Buffer, value: np.ndarray | None) -> np.ndarray:
     if value is None:
         raise GapFuseError(f"there is no value for the input {buffer.name}")
@@ -81,15 +95,21 @@ class _Run:
         return result
 
     def call(self, call: Call) -> None:
+        self.values |= dict(self.answers(call))
+
+    def answers(self, call: Call) -> list[tuple[str, np.ndarray]]:
+        """The reference's results, by buffer."""
         kernel = self.kernels[call.kernel]
         operands = dict(call.operands)
         arguments = [self._argument(o.name, o.variadic, operands) for o in kernel.inputs]
         answer = reference(kernel)(*arguments, **dict(call.attrs))
         answers = answer if isinstance(answer, tuple) else (answer,)
-        for o, value in zip(kernel.outputs, answers, strict=True):
-            name = dict(call.results).get(o.name)
-            if name is not None:
-                self.values[name] = _result(call, self.graph.buffer[name], np.asarray(value))
+        names = dict(call.results)
+        return [
+            (names[o.name], _result(call, self.graph.buffer[names[o.name]], np.asarray(value)))
+            for o, value in zip(kernel.outputs, answers, strict=True)
+            if o.name in names
+        ]
 
     def _argument(self, name: str, variadic: bool, operands: Mapping[str, str]) -> Any:
         if not variadic:

@@ -66,7 +66,9 @@ def _prove(
     model = _single(fused, node, free, list(constants.values()), graph)
     truth = run_oracle(model, results, Samples(1, {n: reference[n][None] for n in free}, {}))
     label = f"{node.op_type}:{node.overload}"[:48]
-    bodies = [f for f in fused.functions if (f.domain, f.name, f.overload) == (node.domain, node.op_type, node.overload)]
+    bodies = [
+        f for f in fused.functions if (f.domain, f.name, f.overload) == (node.domain, node.op_type, node.overload)
+    ]
     slack = max((unit_slack(f.node, output) for f in bodies for output in f.output), default=0.0)
     return [_compare(label, name, reference[name], truth[name][0], slack) for name in results]
 

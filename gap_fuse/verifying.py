@@ -164,13 +164,10 @@ def judge(compiled: Compiled, data: Samples, traced: Sequence[Execution], whole:
     """Compare what the C did with references, nodes and model. `traced` are runs of the first samples under each
     timing of the copies."""
     graph = compiled.graph
-    references = [
-        run_reference(graph, compiled.kernels, data.sample(i)) for i in range(min(data.count, REFERENCE_SAMPLES))
-    ]
-    buffers = {
-        name: _worst([difference(t.buffers[name][i], ref[name]) for t in traced for i, ref in enumerate(references)])
-        for name in traced[0].buffers
-    }
+    few = min(data.count, REFERENCE_SAMPLES)
+    runs = [[_buffers(t, i) for t in traced] for i in range(few)]
+    found = [d for i in range(few) for d in _against_references(compiled, data.sample(i), runs[i])]
+    buffers = {name: _worst([d[name] for d in found]) for name in traced[0].buffers}
     unequal = tuple(n for n, d in buffers.items() if not _equal_enough(graph, n, d))
     truth = run_oracle(compiled.model, graph.outputs, data)
     outputs = tuple(_judge_output(compiled, name, whole.outputs[name], truth[name], data) for name in graph.outputs)
@@ -183,7 +180,9 @@ def _buffers(execution: Execution, sample: int) -> Mapping[str, np.ndarray]:
     return {name: array[sample] for name, array in execution.buffers.items()}
 
 
-def _against_references(compiled: Compiled, sample: Mapping[str, np.ndarray], runs: Sequence[Mapping[str, np.ndarray]]) -> list[Mapping[str, Difference]]:
+def _against_references(
+    compiled: Compiled, sample: Mapping[str, np.ndarray], runs: Sequence[Mapping[str, np.ndarray]]
+) -> list[Mapping[str, Difference]]:
     """Each run's results against what the references answer to the same operands; runs that agree share the answers."""
     answers: Mapping[str, np.ndarray] = {}
     known: Mapping[str, np.ndarray] = {}
@@ -218,7 +217,8 @@ def _judge_output(compiled: Compiled, name: str, got: np.ndarray, wanted: np.nda
     accuracy = None
     if data.labels is not None and rows[0].shape[1] > 1:
         accuracy = (float(np.mean(rows[1].argmax(1) == data.labels)), float(np.mean(rows[0].argmax(1) == data.labels)))
-    return OutputVerdict(name, difference(got, wanted), step, decisions, accuracy, unit_slack(compiled.model.graph.node, name))
+    slack = unit_slack(compiled.model.graph.node, name)
+    return OutputVerdict(name, difference(got, wanted), step, decisions, accuracy, slack)
 
 
 def first(data: Samples, count: int) -> Samples:
@@ -229,8 +229,7 @@ def first(data: Samples, count: int) -> Samples:
 
 def output_step(graph: FusedGraph, name: str) -> float:
     """One quantisation step of an output: 1 for integers that stand for reals, the scale where it is a dequantised
-    integer or computed
-    from one by calls that keep no finer grid; 0 for a float network."""
+    integer or computed from one by calls that keep no finer grid; 0 for a float network."""
     buffer = graph.buffer[name]
     if buffer.quantisation is not None or buffer.dtype in ("int8", "uint8"):
         return 1.0
