@@ -19,7 +19,8 @@ STEPS_PER_ROUNDING = 1
 # by no more than this.
 DOUBTFUL_MARGIN_STEPS = 4
 
-# What a function with values in -1..1 may be off by however small its result is: onnxruntime's sigmoid and tanh in float32 are rational
-# approximations around 1/2 or 0, whose last bit is worth 2^-24 (a sigmoid of -18 is 1.5e-8 exactly and 0 or 6e-8 there).
+# What a function with values in -1..1 may be off by however small its result is: onnxruntime's sigmoid and tanh are
+# float32 rational approximations around 1/2 or 0, whose last bit is worth 2^-24 (where a sigmoid is 1.5e-8, it
+# answers 0 or 6e-8).
 UNIT_ROUNDING = 2.0**-23
 UNIT_OPERATORS = ("Erf", "HardSigmoid", "Sigmoid", "Softmax", "Tanh")

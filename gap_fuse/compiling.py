@@ -30,6 +30,7 @@ from fusion_engine import (
 )
 from fusion_engine.collection import paused
 from fusion_engine.diagnostics import Diagnostic, Span, did_you_mean
+from gap_fuse.islands import explained_islands
 from gap_fuse.report import build_report, summary
 from gap_fuse.rooms import room
 from tiler import Schedule, SourceTree, Target, emit, load_target, schedule
@@ -57,7 +58,8 @@ class Result:
 
     @cached_property
     def report(self) -> dict[str, Any]:
-        return build_report(self.graph, self.schedule, (*self.rules.notes,))
+        islands = explained_islands(self.graph, self.planned)
+        return build_report(self.graph, self.schedule, (*self.rules.notes,), islands)
 
     @property
     def summary(self) -> str:

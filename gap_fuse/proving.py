@@ -74,7 +74,7 @@ def _prove(
 
 
 def unit_slack(nodes: Sequence[onnx.NodeProto], output: str) -> float:
-    """What may be allowed absolutely of a value: a rounding at 1 where it is a function's with values in -1..1, else nothing."""
+    """What a value may be off by absolutely: a rounding at 1 where a function with values in -1..1 makes it."""
     return UNIT_ROUNDING if any(output in n.output and n.op_type in UNIT_OPERATORS for n in nodes) else 0.0
 
 

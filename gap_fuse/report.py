@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fusion_engine.graph import Call, FusedGraph
@@ -11,11 +11,13 @@ from tiler.schedule import CallPlan, Schedule
 
 Report = Mapping[str, Any]
 FORMAT = 1
-_FLOAT = ("float32", "float16", "float64")
 
 
-def build_report(graph: FusedGraph, schedule: Schedule, notes: tuple[str, ...]) -> dict[str, Any]:
-    """Everything docs/report.md documents, as plain JSON values."""
+def build_report(
+    graph: FusedGraph, schedule: Schedule, notes: tuple[str, ...], islands: Sequence[Mapping[str, str]]
+) -> dict[str, Any]:
+    """Everything docs/report.md documents, as plain JSON values. `islands`: see islands.float_islands."""
+    between = {i["call"] for i in islands}
     plans = {p.call: p for p in schedule.calls}
     return {
         "format": FORMAT,
@@ -24,7 +26,7 @@ def build_report(graph: FusedGraph, schedule: Schedule, notes: tuple[str, ...]) 
         "inputs": [_port(graph, name) for name in graph.inputs],
         "outputs": [_port(graph, name) for name in graph.outputs],
         "budgets": dict(schedule.budgets),
-        "calls": [_call(graph, c, plans[c.name]) for c in graph.calls],
+        "calls": [_call(c, plans[c.name], c.name in between) for c in graph.calls],
         "views": [_view(b) for b in graph.buffers if b.alias is not None and b.provenance is not None],
         "hops": {
             hop: {"bytes": schedule.bytes[hop], "transfers": schedule.transfer_count.get(hop, 0)}
@@ -33,7 +35,7 @@ def build_report(graph: FusedGraph, schedule: Schedule, notes: tuple[str, ...]) 
         "peaks": dict(schedule.peaks),
         "cycles": {"compute": schedule.compute_cycles, "total": schedule.total_cycles},
         "bounds": _bounds(schedule),
-        "float_islands": float_islands(graph),
+        "float_islands": [dict(i) for i in islands],
         "notes": [*notes, *schedule.notes],
     }
 
@@ -43,7 +45,7 @@ def _port(graph: FusedGraph, name: str) -> dict[str, Any]:
     return {"name": name, "dtype": b.dtype, "shape": list(b.shape)}
 
 
-def _call(graph: FusedGraph, call: Call, plan: CallPlan) -> dict[str, Any]:
+def _call(call: Call, plan: CallPlan, between_integers: bool) -> dict[str, Any]:
     origin = call.provenance
     return {
         "name": call.name,
@@ -65,7 +67,7 @@ def _call(graph: FusedGraph, call: Call, plan: CallPlan) -> dict[str, Any]:
         "transfers": {hop: sum(o.transfers.get(hop, 0) for o in plan.operands) for hop in _hops(plan)},
         "bound_bytes": dict(plan.bound_bytes),
         "cycles": {"compute": plan.compute_cycles, "total": plan.total_cycles},
-        "float_between_integers": call.name in {i["call"] for i in float_islands(graph)},
+        "float_between_integers": between_integers,
         "notes": list(plan.notes),
     }
 
@@ -96,72 +98,6 @@ def _bounds(schedule: Schedule) -> dict[str, Any]:
     }
 
 
-def float_islands(graph: FusedGraph) -> list[dict[str, str]]:
-    """Calls that compute in float between a dequantisation and a quantisation, other than those two themselves, with
-    the reason known."""
-    made_by = {buffer: call for call in graph.calls for _, buffer in call.results}
-    read_by: dict[str, list[Call]] = {}
-    for call in graph.calls:
-        for _, buffer in call.operands:
-            read_by.setdefault(_owner(graph, buffer), []).append(call)
-    islands = [
-        c
-        for c in graph.calls
-        if _is_float(graph, c) and _after_dequantise(graph, made_by, c) and _before_quantise(graph, read_by, c)
-    ]
-    return [
-        {"call": c.name, "kernel": c.kernel, "rule": c.provenance.rule, "nodes": ", ".join(c.provenance.nodes)}
-        for c in islands
-    ]
-
-
-def _owner(graph: FusedGraph, name: str) -> str:
-    buffer = graph.buffer[name]
-    while buffer.alias is not None:
-        buffer = graph.buffer[buffer.alias.of]
-    return buffer.name
-
-
-def _is_float(graph: FusedGraph, call: Call) -> bool:
-    if call.kernel in ("quantize_linear", "dequantize_linear", "copy"):
-        return False
-    return all(graph.buffer[b].dtype in _FLOAT for _, b in call.results)
-
-
-def _after_dequantise(graph: FusedGraph, made_by: Mapping[str, Call], call: Call) -> bool:
-    return any(_reaches(graph, made_by, buffer, "dequantize_linear") for _, buffer in call.operands)
-
-
-def _reaches(graph: FusedGraph, made_by: Mapping[str, Call], buffer: str, kernel: str) -> bool:
-    frontier, seen = [buffer], set()
-    while frontier:
-        owner = _owner(graph, frontier.pop())
-        if owner in seen or owner not in made_by:
-            continue
-        seen.add(owner)
-        maker = made_by[owner]
-        if maker.kernel == kernel:
-            return True
-        if _is_float(graph, maker) or maker.kernel == "copy":
-            frontier.extend(b for _, b in maker.operands)
-    return False
-
-
-def _before_quantise(graph: FusedGraph, read_by: Mapping[str, list[Call]], call: Call) -> bool:
-    frontier, seen = [b for _, b in call.results], set()
-    while frontier:
-        owner = _owner(graph, frontier.pop())
-        if owner in seen:
-            continue
-        seen.add(owner)
-        for reader in read_by.get(owner, []):
-            if reader.kernel == "quantize_linear":
-                return True
-            if _is_float(graph, reader) or reader.kernel == "copy":
-                frontier.extend(b for _, b in reader.results)
-    return False
-
-
 def summary(report: Report) -> str:
     """A dozen lines for a terminal."""
     calls = report["calls"]
@@ -182,10 +118,7 @@ def summary(report: Report) -> str:
             if name == "l3_l2" and h["bytes"]
         ],
         f"  cycles    {cycles['compute']:,} computing, {cycles['total']:,} with data movement (modelled)",
-        *[
-            f"  float     {i['call']} ({i['nodes']}) computes in float between integers: rule {i['rule']}"
-            for i in report["float_islands"]
-        ],
+        *[f"  float     {i['call']} computes in float between integers: {i['why']}" for i in report["float_islands"]],
         *[f"  note      {note}" for note in report["notes"]],
     ]
     return "\n".join(lines)

@@ -1,0 +1,97 @@
+"""Calls that compute in float between integers, and why no integer kernel took them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fusion_engine import Planned
+from fusion_engine.covering.types import Decline
+from fusion_engine.graph import Call, FusedGraph
+from fusion_engine.matching import explain_node
+
+_FLOAT = ("float32", "float16", "float64")
+_BORDERS = ("DequantizeLinear", "QuantizeLinear")
+
+
+def explained_islands(graph: FusedGraph, planned: Planned) -> list[dict[str, str]]:
+    """`float_islands`, each with `why`: the nearest reason for which no integer kernel took its nodes."""
+    return [{**island, "why": why(planned, island)} for island in float_islands(graph)]
+
+
+def why(planned: Planned, island: Mapping[str, str]) -> str:
+    """The nearest decline at the nodes of an island, a sentence."""
+    names = set(island["nodes"].split(", "))
+    inside = [n.index for n in planned.view.nodes if n.op not in _BORDERS and names & set(n.origins)]
+    found = [d for n in inside for d in explain_node(planned.view, planned.rules, planned.kernels, n, planned.cost)]
+    ranked = sorted(found, key=lambda d: (not _of_integers(planned, d), d.rule != island["rule"], -d.depth))
+    return ranked[0].reason if ranked else "no rule with an integer kernel comes near"
+
+
+def _of_integers(planned: Planned, decline: Decline) -> bool:
+    kernel = planned.kernels.get(decline.reason.partition(":")[0])
+    return kernel is not None and kernel.name.endswith("_i8")
+
+
+def float_islands(graph: FusedGraph) -> list[dict[str, str]]:
+    """Calls that compute in float between a dequantisation and a quantisation, other than those two themselves."""
+    made_by = {buffer: call for call in graph.calls for _, buffer in call.results}
+    read_by: dict[str, list[Call]] = {}
+    for call in graph.calls:
+        for _, buffer in call.operands:
+            read_by.setdefault(_owner(graph, buffer), []).append(call)
+    islands = [
+        c
+        for c in graph.calls
+        if _is_float(graph, c) and _after_dequantise(graph, made_by, c) and _before_quantise(graph, read_by, c)
+    ]
+    return [
+        {"call": c.name, "kernel": c.kernel, "rule": c.provenance.rule, "nodes": ", ".join(c.provenance.nodes)}
+        for c in islands
+    ]
+
+
+def _owner(graph: FusedGraph, name: str) -> str:
+    buffer = graph.buffer[name]
+    while buffer.alias is not None:
+        buffer = graph.buffer[buffer.alias.of]
+    return buffer.name
+
+
+def _is_float(graph: FusedGraph, call: Call) -> bool:
+    if call.kernel in ("quantize_linear", "dequantize_linear", "copy"):
+        return False
+    return all(graph.buffer[b].dtype in _FLOAT for _, b in call.results)
+
+
+def _after_dequantise(graph: FusedGraph, made_by: Mapping[str, Call], call: Call) -> bool:
+    return any(_reaches(graph, made_by, buffer, "dequantize_linear") for _, buffer in call.operands)
+
+
+def _reaches(graph: FusedGraph, made_by: Mapping[str, Call], buffer: str, kernel: str) -> bool:
+    frontier, seen = [buffer], set()
+    while frontier:
+        owner = _owner(graph, frontier.pop())
+        if owner in seen or owner not in made_by:
+            continue
+        seen.add(owner)
+        maker = made_by[owner]
+        if maker.kernel == kernel:
+            return True
+        if _is_float(graph, maker) or maker.kernel == "copy":
+            frontier.extend(b for _, b in maker.operands)
+    return False
+
+
+def _before_quantise(graph: FusedGraph, read_by: Mapping[str, list[Call]], call: Call) -> bool:
+    frontier, seen = [b for _, b in call.results], set()
+    while frontier:
+        owner = _owner(graph, frontier.pop())
+        if owner in seen:
+            continue
+        seen.add(owner)
+        for reader in read_by.get(owner, []):
+            if reader.kernel == "quantize_linear":
+                return True
+            if _is_float(graph, reader) or reader.kernel == "copy":
+                frontier.extend(b for _, b in reader.results)
+    return False
