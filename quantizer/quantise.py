@@ -115,10 +115,12 @@ def _grids(graph: onnx.GraphProto, tensors: list[str], statistics: Statistics) -
 
 
 def _quantise_constants(graph: onnx.GraphProto, values: dict[str, np.ndarray], grids: Mapping[str, Grid]) -> None:
-    scales: dict[str, np.ndarray] = {}  # accumulator scale of each linear result
+    scales: dict[str, np.ndarray] = {}  # accumulator scale of each MatMul's result, by last axis
     for index, node in enumerate(list(graph.node)):
-        if node.op_type in LINEAR and node.input[1] in values and node.input[0] in grids:
-            scales[node.output[0]] = _weight(graph, values, node, index, grids[node.input[0]].scale)
+        if node.op_type in LINEAR and _has_weight(node, values) and node.input[0] in grids:
+            total = _weight(graph, values, node, index, grids[node.input[0]].scale)
+            if node.op_type == "MatMul":
+                scales[node.output[0]] = total
         elif node.op_type in ARITHMETIC:
             _operand(graph, values, node, index, scales)
 
@@ -135,9 +137,17 @@ def _weight(
     q = np.clip(np.rint(weight / spread), -127, 127).astype(np.int8)
     node.input[1] = _dequantise(graph, values, f"{node.input[1]}/{index}", q, scale, axis)
     total = (np.float32(input_scale) * scale).astype(np.float32)
-    if len(node.input) > 2 and node.input[2] in values:
+    if len(node.input) > 2 and node.input[2] in values and _is_bias(values[node.input[2]], total):
         node.input[2] = _bias(graph, values, f"{node.input[2]}/{index}", values[node.input[2]], total)
     return total
+
+
+def _has_weight(node: onnx.NodeProto, values: Mapping[str, np.ndarray]) -> bool:
+    return node.input[1] in values and values[node.input[1]].ndim > 1 and values[node.input[1]].size > 0
+
+
+def _is_bias(constant: np.ndarray, scale: np.ndarray) -> bool:
+    return constant.size == 1 or (constant.size == scale.size and constant.shape[-1] == scale.size)
 
 
 def _channel_axis(node: onnx.NodeProto, rank: int) -> int:
@@ -159,10 +169,10 @@ def _operand(
     scales: Mapping[str, np.ndarray],
 ) -> None:
     for k, name in enumerate(node.input):
-        if name not in values or values[name].dtype != np.float32:
+        if name not in values or values[name].dtype != np.float32 or not values[name].size:
             continue
         constant, scale = values[name], scales.get(node.input[1 - k])
-        if node.op_type == "Add" and scale is not None and constant.size in (1, scale.size):
+        if node.op_type == "Add" and scale is not None and _is_bias(constant, scale):
             node.input[k] = _bias(graph, values, f"{name}/{index}", constant, scale)
             continue
         grid = grid_of(Summary(constant.size, float(constant.min()), float(constant.max())))

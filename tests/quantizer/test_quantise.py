@@ -94,6 +94,35 @@ def test_batch_norm_is_folded_and_relu_joined() -> None:
     assert np.abs(prepared(quantised)({"x": x})["y"] - plain).max() < 0.03 * plain.max()
 
 
+@pytest.mark.parametrize(
+    ("kind", "weight", "constant"),
+    [
+        ("Conv", (4, 3, 1, 1), (1, 4, 1, 1)),
+        ("MatMul", (4, 4), (4, 1)),
+        ("MatMul", (4, 4), (4,)),
+        ("MatMul", (4, 4), (1,)),
+    ],
+)
+def test_an_added_constant_keeps_its_axis(kind: str, weight: tuple[int, ...], constant: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(3)
+    arrays = {"w": rng.normal(size=weight).astype(np.float32), "c": rng.normal(size=constant).astype(np.float32)}
+    model = helper.make_model(
+        helper.make_graph(
+            [helper.make_node(kind, ["x", "w"], ["p"]), helper.make_node("Add", ["p", "c"], ["y"])],
+            "g",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 4, 4])],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4 if kind == "Conv" else 3, 4, 4])],
+            [numpy_helper.from_array(a, n) for n, a in arrays.items()],
+        ),
+        opset_imports=[helper.make_opsetid("", 17)],
+        ir_version=8,
+    )
+    x = rng.normal(size=(1, 3, 4, 4)).astype(np.float32)
+    plain = prepared(model)({"x": x})["y"]
+    quantised = quantise(model, collect(model, activations(model), [{"x": x}], prepared))
+    assert np.abs(prepared(quantised)({"x": x})["y"] - plain).max() < 0.03 * np.ptp(plain)
+
+
 def test_errors_say_what_is_wrong() -> None:
     with pytest.raises(GapFuseError, match="opset is 12"):
         quantise(conv_bn(12), Statistics())
