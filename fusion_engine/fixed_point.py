@@ -52,4 +52,5 @@ def requantise(acc: np.ndarray, mul: np.ndarray, right: np.ndarray) -> np.ndarra
 
 def saturate(value: np.ndarray, zero: int, lo: int, hi: int) -> np.ndarray:
     """Add the zero point and clamp to [lo, hi]; int8."""
-    return np.clip(value + zero, lo, hi).astype(np.int8)
+    clamped: np.ndarray = np.clip(value + zero, lo, hi).astype(np.int8)
+    return clamped

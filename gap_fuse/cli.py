@@ -165,7 +165,7 @@ def fuse(model: Path, output: Path, dims: tuple[str, ...], rules: tuple[Path, ..
 
 @main.command()
 @MODEL
-@click.option("--inputs", required=True, metavar="FILE.npz", type=click.Path(path_type=Path), help="Calibration samples.")
+@click.option("--inputs", required=True, metavar="FILE.npz", type=click.Path(path_type=Path), help="To calibrate on.")
 @click.option("-o", "--output", required=True, metavar="INT8.onnx", type=click.Path(path_type=Path))
 @click.option("--samples", type=click.IntRange(min=1), metavar="N", help="How many samples (all of the file).")
 @located

@@ -1,4 +1,5 @@
-"""How the tests apply the project's tolerances (fusion_engine/tolerances.py). Integer kernels have none: they equal their references."""
+"""How the tests apply the project's tolerances (fusion_engine/tolerances.py). Integer kernels have none: they equal
+their references."""
 
 from __future__ import annotations
 

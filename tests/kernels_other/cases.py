@@ -125,19 +125,32 @@ def global_i8(rng: Rng) -> Case:
 def window(rng: Rng) -> Attrs:
     kernel = tuple(int(v) for v in rng.integers(1, 4, 2))
     pads = tuple(int(rng.integers(0, kernel[i % 2])) for i in range(4))
-    return {"kernel": kernel, "strides": tuple(int(v) for v in rng.integers(1, 4, 2)), "pads": pads, "dilations": (1, 1), "ceil_mode": int(rng.integers(0, 2))}
+    return {
+        "kernel": kernel,
+        "strides": tuple(int(v) for v in rng.integers(1, 4, 2)),
+        "pads": pads,
+        "dilations": (1, 1),
+        "ceil_mode": int(rng.integers(0, 2)),
+    }
 
 
 def maxpool_f32(rng: Rng) -> Case:
-    return Case({"x": floats(rng, image(rng, 5))}, window(rng) | {"dilations": (1, int(rng.integers(1, 3)))} | clamp(rng, False))
+    return Case(
+        {"x": floats(rng, image(rng, 5))}, window(rng) | {"dilations": (1, int(rng.integers(1, 3)))} | clamp(rng, False)
+    )
 
 
 def maxpool_i8(rng: Rng) -> Case:
-    return Case({"x": bytes_(rng, image(rng, 5))}, window(rng) | {"dilations": (int(rng.integers(1, 3)), 1)} | clamp(rng, True))
+    return Case(
+        {"x": bytes_(rng, image(rng, 5))}, window(rng) | {"dilations": (int(rng.integers(1, 3)), 1)} | clamp(rng, True)
+    )
 
 
 def avgpool_f32(rng: Rng) -> Case:
-    return Case({"x": floats(rng, image(rng, 5))}, window(rng) | {"count_include_pad": int(rng.integers(0, 2))} | clamp(rng, False))
+    return Case(
+        {"x": floats(rng, image(rng, 5))},
+        window(rng) | {"count_include_pad": int(rng.integers(0, 2))} | clamp(rng, False),
+    )
 
 
 def avgpool_i8(rng: Rng) -> Case:
@@ -145,7 +158,10 @@ def avgpool_i8(rng: Rng) -> Case:
     taps = int(np.prod(attrs["kernel"]))  # type: ignore[arg-type]
     factors = rng.uniform(0.3, 3.0) / np.arange(1, taps + 1)
     zeros = {"x_zero": zero(rng), "y_zero": zero(rng), "count_include_pad": int(rng.integers(0, 2))}
-    return Case({"x": bytes_(rng, image(rng, 5)), "mul": multiplier(factors), "shift": shift(factors)}, attrs | zeros | clamp(rng, True))
+    return Case(
+        {"x": bytes_(rng, image(rng, 5)), "mul": multiplier(factors), "shift": shift(factors)},
+        attrs | zeros | clamp(rng, True),
+    )
 
 
 def layernorm(rng: Rng) -> Case:
@@ -181,7 +197,10 @@ def pad(dtype: str) -> Callable[[Rng], Case]:
 
 def pad_mirror(rng: Rng) -> Case:
     shape = image(rng, 3)
-    return Case({"x": bytes_(rng, shape)}, {"pads": tuple(int(v) for v in rng.integers(0, 3, 4)), "mode": int(rng.integers(0, 3))})
+    return Case(
+        {"x": bytes_(rng, shape)},
+        {"pads": tuple(int(v) for v in rng.integers(0, 3, 4)), "mode": int(rng.integers(0, 3))},
+    )
 
 
 def prelu_f32(rng: Rng) -> Case:
@@ -204,12 +223,21 @@ def quantize_linear(rng: Rng) -> Case:
 def dequantize_linear(rng: Rng) -> Case:
     shape = extents(rng)
     part = channelwise(rng, shape)
-    return Case({"x": bytes_(rng, shape), "scale": rng.uniform(0.01, 0.1, part).astype(np.float32), "zero": bytes_(rng, part)}, {})
+    return Case(
+        {"x": bytes_(rng, shape), "scale": rng.uniform(0.01, 0.1, part).astype(np.float32), "zero": bytes_(rng, part)},
+        {},
+    )
 
 
 def dequantize_i32(rng: Rng) -> Case:
     shape = extents(rng)
-    return Case({"x": rng.integers(-(2**24), 2**24, shape).astype(np.int32), "scale": rng.uniform(0.01, 0.1, channelwise(rng, shape)).astype(np.float32)}, {})
+    return Case(
+        {
+            "x": rng.integers(-(2**24), 2**24, shape).astype(np.int32),
+            "scale": rng.uniform(0.01, 0.1, channelwise(rng, shape)).astype(np.float32),
+        },
+        {},
+    )
 
 
 def reduce_f32(rng: Rng) -> Case:
@@ -259,7 +287,11 @@ def scale_shift_i8(rng: Rng) -> Case:
     shape = extents(rng)
     part = channelwise(rng, shape)
     mul = rng.integers(-(2**31) + 1, 2**31, part).astype(np.int32)
-    operands = {"mul": mul, "bias": rng.integers(-(2**37), 2**37, part), "shift": rng.integers(30, 33, part).astype(np.uint8)}
+    operands = {
+        "mul": mul,
+        "bias": rng.integers(-(2**37), 2**37, part),
+        "shift": rng.integers(30, 33, part).astype(np.uint8),
+    }
     return Case({"x": bytes_(rng, shape), **operands}, {"x_zero": zero(rng), "y_zero": zero(rng)} | clamp(rng, True))
 
 
@@ -284,7 +316,9 @@ def argmax(dtype: str) -> Callable[[Rng], Case]:
 
 def where_f32(rng: Rng) -> Case:
     shape = extents(rng)
-    return Case({"condition": rng.random(shape) < 0.5, "a": floats(rng, broadcast(rng, shape)), "b": floats(rng, shape)}, {})
+    return Case(
+        {"condition": rng.random(shape) < 0.5, "a": floats(rng, broadcast(rng, shape)), "b": floats(rng, shape)}, {}
+    )
 
 
 CASES: Mapping[str, Callable[[Rng], Case]] = {

@@ -44,7 +44,8 @@ def run_quantised(
     plain: Mapping[str, np.ndarray] | None = None,
     **attributes: object,
 ) -> np.ndarray:
-    """Q(op(DQ(...))): int8 inputs with (values, scale, zero point), then plain ones; the result's scale and zero point."""
+    """Q(op(DQ(...))): int8 inputs with (values, scale, zero point), then plain ones; the result's scale and zero
+    point."""
     feeds: dict[str, np.ndarray] = {}
     nodes: list[NodeProto] = []
     for name, (values, scale, zero) in inputs.items():

@@ -1,4 +1,5 @@
-"""The integer references stay within one output step of the float operator between dequantise and quantise, as onnxruntime computes it.
+"""The integer references stay within one output step of the float operator between dequantise and quantise, as
+onnxruntime computes it.
 
 Multipliers are made from the scales as the descriptors document it.
 """

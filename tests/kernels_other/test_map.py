@@ -46,10 +46,14 @@ def test_c_equals_numpy(function: str, seed: int) -> None:
     agree(f"{name}({', '.join(f'x{i}' for i in range(arity))})", {"x0": x} | others)
 
 
-@pytest.mark.parametrize("function", ["relu", "clip", "max", "min", "add", "neg", "leakyrelu", "isnan", "isinf", "sign"])
+@pytest.mark.parametrize(
+    "function", ["relu", "clip", "max", "min", "add", "neg", "leakyrelu", "isnan", "isinf", "sign"]
+)
 def test_what_is_no_number_stays_none(function: str) -> None:
     x = np.array([np.nan, np.inf, -np.inf, 0.0, 1.0], np.float32)
-    more = {"clip": ", -1.0, 2.0", "max": ", 0.5", "min": ", 0.5", "add": ", 1.0", "leakyrelu": ", 0.5"}.get(function, "")
+    more = {"clip": ", -1.0, 2.0", "max": ", 0.5", "min": ", 0.5", "add": ", 1.0", "leakyrelu": ", 0.5"}.get(
+        function, ""
+    )
     agree(f"{function}(x0{more})", {"x0": x})
 
 

@@ -182,7 +182,8 @@ def resize(x: np.ndarray, p: int, q: int, **attributes: object) -> np.ndarray:
 
 
 def resized(rng: Rng) -> tuple[np.ndarray, tuple[int, int], str, dict[str, object]]:
-    """An image, the extents wanted, the coordinate mode, and the kernel's attributes as the descriptor documents them."""
+    """An image, the extents wanted, the coordinate mode, and the kernel's attributes as the descriptor documents
+    them."""
     x = floats(rng, tuple(int(v) for v in rng.integers(1, 8, 4)))
     h, w = x.shape[2:]
     p, q = (int(v) for v in rng.integers(2, 15, 2))
@@ -244,7 +245,8 @@ DOMAIN = {"acos": (-1, 1), "asin": (-1, 1), "atanh": (-0.9, 0.9), "acosh": (1, 9
 
 
 def agrees(expr: str, operands: dict[str, np.ndarray], theirs: np.ndarray) -> None:
-    """Beside the rounding of the result itself, an argument's rounding may be magnified by the slope: magnitudes count."""
+    """Beside the rounding of the result itself, an argument's rounding may be magnified by the slope: magnitudes
+    count."""
     ours = expected("map_f32", Case({f"x{i}": v for i, v in enumerate(operands.values())}, {"expr": expr}))
     assert ours.shape == theirs.shape
     assert np.array_equal(np.isnan(ours), np.isnan(theirs))

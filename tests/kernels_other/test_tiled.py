@@ -1,4 +1,5 @@
-"""Every implementation of the kernels without weights, compiled, at random tilings and team sizes, against its reference."""
+"""Every implementation of the kernels without weights, compiled, at random tilings and team sizes, against its
+reference."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """The canonical form of quantised networks: drawn chains, QOperator and contributed forms, uint8 and int8."""
 
-
-
 from __future__ import annotations
 
 import numpy as np
