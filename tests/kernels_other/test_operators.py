@@ -239,7 +239,8 @@ BINARY = {
     "add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "pow": "Pow", "min": "Min", "max": "Max", "prelu": "PRelu",
 }  # fmt: skip
 COMPARED = {
-    "greater": "Greater", "greater_equal": "GreaterOrEqual", "less": "Less", "less_equal": "LessOrEqual", "equal": "Equal",
+    "greater": "Greater", "greater_equal": "GreaterOrEqual", "less": "Less", "less_equal": "LessOrEqual",
+    "equal": "Equal",
 }  # fmt: skip
 DOMAIN = {"acos": (-1, 1), "asin": (-1, 1), "atanh": (-0.9, 0.9), "acosh": (1, 9), "log": (0.01, 9), "sqrt": (0, 9)}
 
