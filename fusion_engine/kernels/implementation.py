@@ -26,6 +26,8 @@ IMPLEMENTATION_KEYS = (
     "reads_at", "reuse", "gather", "origin", "rank", "isa", "stack",
 )  # fmt: skip
 
+ALIGNED = 16  # bytes: where the tiler lets every buffer begin
+
 
 def read_implementation(m: Marked, operands: Sequence[OperandType], problems: Problems) -> Implementation | None:
     """One implementation; None where it has problems (which are added)."""
@@ -171,6 +173,8 @@ def _align(m: Marked | None, problems: Problems) -> Mapping[str, int] | None:
     values = {k.text: as_int(v, "an alignment", problems) for k, v in pairs(m, "align", problems)}
     if any(v is not None and (v < 1 or v & (v - 1)) for v in values.values()):
         problems.append(m.error("an alignment must be a power of two, in bytes"))
+    if any(v is not None and v > ALIGNED for v in values.values()):
+        problems.append(m.error(f"an alignment above {ALIGNED} is not supported yet: buffers lie on {ALIGNED} bytes"))
     return {k: v for k, v in values.items() if v is not None}
 
 

@@ -26,6 +26,8 @@ def read_entry(mark: Marked, problems: list[Diagnostic]) -> EmitEntry | None:
     calls = tuple(c for c in (_call(m, problems, m is not mark) for m in marks) if c is not None)
     if not calls and len(problems) == before:
         problems.append(mark.error("an emit entry without a call"))
+    if (within := mark.get("within")) is not None:
+        problems.append(within.error("`within` is not supported yet", "a kernel answers within one step of the model"))
     entry = EmitEntry(
         calls=calls,
         variants=as_texts(mark.get("for"), "for", problems),

@@ -25,6 +25,8 @@ def read_rule(document: Marked, library: Library, problems: list[Diagnostic]) ->
         problems.append(rewrite.error("`rewrite` is not supported yet", "write `emit` with a kernel"))
     elif document.get("emit") is None:
         problems.append(document.error("a rule lacks the key `emit`"))
+    if (priority := document.get("priority")) is not None and priority.text != "0":
+        problems.append(priority.error("`priority` is not supported yet", "the cheapest cover is chosen"))
     given = _given(document.get("given"), problems)
     rule = Rule(
         name=as_text(document.get("rule"), "rule", problems) or "",

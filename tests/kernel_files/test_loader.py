@@ -165,6 +165,7 @@ def test_groups_broadcast_and_variadic_parts_join(tmp_path: Path) -> None:
         ("whole: [r, s]", "whole: [r, z]", "`z` is unknown in whole"),
         ("team: p", "team: ps", "`ps` is unknown in team"),
         ("align: {x: 4}", "align: {x: 3}", "power of two"),
+        ("align: {x: 4}", "align: {x: 64}", "above 16 is not supported yet"),
         ("do: border", "do: boarder", "did you mean `border`?"),
         ("groups: int = 1", "groups: integer = 1", "is not an attribute type"),
         ("strides: \"int[2] = [1, 1]\"", "strides: \"int[2] = [1]\"", "has 1 elements"),

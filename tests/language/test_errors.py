@@ -109,6 +109,8 @@ FILES = [
         "must name its results",
     ),
     (simple("y = Exp(x)", given="{w: const real, x: real}", more="priority: high\n"), "priority must be an integer"),
+    (simple("y = Exp(x)", more="priority: 3\n"), "`priority` is not supported yet"),
+    (simple("y = Exp(x)", emit="{kernel: k, args: {x: x}, within: 2}"), "`within` is not supported yet"),
     ("rule: r\n\tmatch: []\n", "not YAML"),
     ("rule: &a [*a]\nmatch: []\n", "an anchor inside itself"),
     ("[" * 3000 + "\n", "nested too deeply"),
