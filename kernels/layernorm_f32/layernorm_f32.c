@@ -1,18 +1,18 @@
 /* Layer normalisation of the last axis, in two passes for the variance. */
 #include "gf_layernorm_f32_args.h"
+#include "gf_math.h"
 #include "gf_rows.h"
 
 static void line(const gf_layernorm_f32_args *a, const float *x, float *y) {
   const int32_t n = a->d;
-  float sum = 0.0f, squares = 0.0f;
-  for (int32_t j = 0; j < n; j++) sum += x[j];
-  const float mean = sum / (float)n;
-  for (int32_t j = 0; j < n; j++) squares += (x[j] - mean) * (x[j] - mean);
-  const float factor = 1.0f / sqrtf(squares / (float)n + a->epsilon);
-  for (int32_t j = 0; j < n; j++) {
-    const float v = (x[j] - mean) * factor * (a->gamma ? a->gamma[j] : 1.0f);
-    y[j] = a->beta ? v + a->beta[j] : v;
-  }
+  const float mean = gf_sum(x, n) / (float)n, factor = 1.0f / sqrtf(gf_sum_of_squares(x, n, mean) / (float)n + a->epsilon);
+  const float *gamma = a->gamma, *beta = a->beta;
+  GF_INDEPENDENT
+  for (int32_t j = 0; j < n; j++) y[j] = (x[j] - mean) * factor;
+  if (gamma)
+    for (int32_t j = 0; j < n; j++) y[j] *= gamma[j];
+  if (beta)
+    for (int32_t j = 0; j < n; j++) y[j] += beta[j];
 }
 
 void gf_layernorm_f32(const void *args) {

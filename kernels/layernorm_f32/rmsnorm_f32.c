@@ -1,13 +1,15 @@
 /* Root-mean-square normalisation of the last axis. */
 #include "gf_rmsnorm_f32_args.h"
+#include "gf_math.h"
 #include "gf_rows.h"
 
 static void line(const gf_rmsnorm_f32_args *a, const float *x, float *y) {
-  const int32_t n = a->d;
-  float squares = 0.0f;
-  for (int32_t j = 0; j < n; j++) squares += x[j] * x[j];
-  const float factor = 1.0f / sqrtf(squares / (float)n + a->epsilon);
-  for (int32_t j = 0; j < n; j++) y[j] = x[j] * factor * (a->gamma ? a->gamma[j] : 1.0f);
+  const float factor = 1.0f / sqrtf(gf_sum_of_squares(x, a->d, 0.0f) / (float)a->d + a->epsilon);
+  const float *gamma = a->gamma;
+  GF_INDEPENDENT
+  for (int32_t j = 0; j < a->d; j++) y[j] = x[j] * factor;
+  if (gamma)
+    for (int32_t j = 0; j < a->d; j++) y[j] *= gamma[j];
 }
 
 void gf_rmsnorm_f32(const void *args) {

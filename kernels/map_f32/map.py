@@ -53,16 +53,16 @@ FUNCTIONS: Mapping[str, Function] = {
     "ceil": Function(1, np.ceil, "ceilf({0})"),
     "cos": Function(1, np.cos, "cosf({0})"),
     "cosh": Function(1, np.cosh, "coshf({0})"),
-    "erf": Function(1, _erf, "erff({0})"),
-    "exp": Function(1, np.exp, "expf({0})"),
+    "erf": Function(1, _erf, "gf_erff({0})"),
+    "exp": Function(1, np.exp, "gf_expf({0})"),
     "floor": Function(1, np.floor, "floorf({0})"),
     "gelu": Function(
-        1, lambda x: 0.5 * x * (1.0 + _erf(x / math.sqrt(2.0))), "0.5f * {0} * (1.0f + erff({0} * 0.70710678f))"
+        1, lambda x: 0.5 * x * (1.0 + _erf(x / math.sqrt(2.0))), "0.5f * {0} * (1.0f + gf_erff({0} * 0.70710678f))"
     ),
     "gelu_tanh": Function(
         1,
         lambda x: 0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3))),
-        "0.5f * {0} * (1.0f + tanhf(0.79788456f * ({0} + 0.044715f * {0} * {0} * {0})))",
+        "0.5f * {0} * (1.0f + gf_tanhf(0.79788456f * ({0} + 0.044715f * {0} * {0} * {0})))",
     ),
     "hardswish": Function(
         1, lambda x: x * np.clip(x / 6.0 + 0.5, 0.0, 1.0), "{0} * GF_CLAMP({0} * (1.0f / 6.0f) + 0.5f, 0.0f, 1.0f)"
@@ -72,16 +72,16 @@ FUNCTIONS: Mapping[str, Function] = {
     "log": Function(1, np.log, "logf({0})"),
     "log1p": Function(1, np.log1p, "log1pf({0})"),
     "expm1": Function(1, np.expm1, "expm1f({0})"),
-    "mish": Function(1, lambda x: x * np.tanh(_softplus(x)), "{0} * tanhf(" + _SOFTPLUS + ")"),
+    "mish": Function(1, lambda x: x * np.tanh(_softplus(x)), "{0} * gf_tanhf(" + _SOFTPLUS + ")"),
     "neg": Function(1, np.negative, "-{0}"),
     "not": Function(1, lambda x: x == 0, "({0} == 0.0f ? 1.0f : 0.0f)"),
     "reciprocal": Function(1, lambda x: 1.0 / x, "1.0f / {0}"),
     "relu": Function(1, lambda x: np.where(x < 0, 0.0, x), "({0} < 0.0f ? 0.0f : {0})"),
     "round": Function(1, np.rint, "rintf({0})"),
     "rsqrt": Function(1, lambda x: 1.0 / np.sqrt(x), "1.0f / sqrtf({0})"),
-    "sigmoid": Function(1, _sigmoid, "1.0f / (1.0f + expf(-{0}))"),
+    "sigmoid": Function(1, _sigmoid, "gf_sigmoidf({0})"),
     "sign": Function(1, np.sign, "({0} > 0.0f ? 1.0f : {0} < 0.0f ? -1.0f : 0.0f * {0})"),
-    "silu": Function(1, lambda x: x * _sigmoid(x), "{0} / (1.0f + expf(-{0}))"),
+    "silu": Function(1, lambda x: x * _sigmoid(x), "{0} * gf_sigmoidf({0})"),
     "sin": Function(1, np.sin, "sinf({0})"),
     "sinh": Function(1, np.sinh, "sinhf({0})"),
     "softplus": Function(1, _softplus, _SOFTPLUS),
@@ -89,7 +89,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "sqrt": Function(1, np.sqrt, "sqrtf({0})"),
     "square": Function(1, np.square, "{0} * {0}"),
     "tan": Function(1, np.tan, "tanf({0})"),
-    "tanh": Function(1, np.tanh, "tanhf({0})"),
+    "tanh": Function(1, np.tanh, "gf_tanhf({0})"),
     "trunc": Function(1, np.trunc, "truncf({0})"),
     # two
     "celu": Function(
@@ -114,7 +114,7 @@ FUNCTIONS: Mapping[str, Function] = {
         "({0} < -{1} ? {0} + {2} : {0} > {1} ? {0} - {2} : 0.0f)",
     ),
     "sub": Function(2, np.subtract, "{0} - {1}"),
-    "swish": Function(2, lambda x, a: x * _sigmoid(a * x), "{0} / (1.0f + expf(-{1} * {0}))"),
+    "swish": Function(2, lambda x, a: x * _sigmoid(a * x), "{0} * gf_sigmoidf({1} * {0})"),
     "thresholdedrelu": Function(2, lambda x, a: np.where(x > a, x, 0.0), "({0} > {1} ? {0} : 0.0f)"),
     "xor": Function(2, lambda a, b: (a != 0) != (b != 0), "(({0} != 0.0f) != ({1} != 0.0f) ? 1.0f : 0.0f)"),
     # three
@@ -236,6 +236,7 @@ def generate(attrs: Mapping[str, Any], symbol: str, variadic: int) -> str:
     return f"""\
 /* {attrs["expr"]} */
 #include "{symbol}_args.h"
+#include "gf_math.h"
 #include "gf_rows.h"
 
 static inline void row({parameters}float *y, int32_t ys, int32_t n) {{

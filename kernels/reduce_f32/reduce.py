@@ -15,7 +15,7 @@ STEPS = {
     "l2": ("0.0f", "s += v * v", "sqrtf(s)"),
     "sumsquare": ("0.0f", "s += v * v", "s"),
     "logsum": ("0.0f", "s += v", "logf(s)"),
-    "logsumexp": ("0.0f", "s += expf(v - m)", "m + logf(s)"),
+    "logsumexp": ("0.0f", "s += gf_expf(v - m)", "m + logf(s)"),
 }
 
 
@@ -57,6 +57,7 @@ def generate(attrs: dict[str, str], symbol: str, variadic: int = 0) -> str:  # n
     return f"""\
 /* {op} over the last axis. */
 #include "{symbol}_args.h"
+#include "gf_math.h"
 #include "gf_rows.h"
 
 void {symbol}(const void *args) {{

@@ -1,11 +1,12 @@
 /* Logarithm of softmax over the last axis. */
 #include "gf_log_softmax_f32_args.h"
+#include "gf_math.h"
 #include "gf_rows.h"
 
 static void line(const gf_log_softmax_f32_args *a, const float *x, float *y) {
-  float greatest = x[0], sum = 0.0f;
-  for (int32_t j = 1; j < a->d; j++) greatest = GF_MAX(greatest, x[j]);
-  for (int32_t j = 0; j < a->d; j++) sum += expf(x[j] - greatest);
+  const float greatest = gf_greatest(x, a->d);
+  float sum = 0.0f;
+  for (int32_t j = 0; j < a->d; j++) sum += gf_expf(x[j] - greatest);
   const float log_sum = logf(sum);
   for (int32_t j = 0; j < a->d; j++) y[j] = (x[j] - greatest) - log_sum;
 }

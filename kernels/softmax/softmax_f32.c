@@ -1,15 +1,13 @@
 /* Softmax over the last axis. */
 #include "gf_softmax_f32_args.h"
+#include "gf_math.h"
 #include "gf_rows.h"
 
 static void line(const gf_softmax_f32_args *a, const float *x, float *y) {
-  float greatest = x[0], sum = 0.0f;
-  for (int32_t j = 1; j < a->d; j++) greatest = GF_MAX(greatest, x[j]);
-  for (int32_t j = 0; j < a->d; j++) {
-    y[j] = expf(x[j] - greatest);
-    sum += y[j];
-  }
-  const float factor = 1.0f / sum;
+  const float greatest = gf_greatest(x, a->d);
+  GF_INDEPENDENT
+  for (int32_t j = 0; j < a->d; j++) y[j] = gf_expf(x[j] - greatest);
+  const float factor = 1.0f / gf_sum(y, a->d);
   for (int32_t j = 0; j < a->d; j++) y[j] *= factor;
 }
 

@@ -111,7 +111,7 @@ class _Run:
         if o.role == "out":
             b = self.graph.buffer[o.root]
             return self._junk(prod(b.shape), np.dtype(b.dtype))
-        data = np.ascontiguousarray(operands[o.buffer])
+        data = np.asarray(operands[o.buffer], order="C")  # ascontiguousarray would give a scalar an axis
         if o.role == "const":
             packing = next(p for p in self.bound.packings if p.root == o.root)
             packed = pack(data, packing.dims, packing.order).ravel()
