@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import onnx
+from google.protobuf.message import DecodeError
 
 from fusion_engine import (
     FusedGraph,
@@ -83,8 +84,8 @@ class Result:
             "format": 1,
             "model": MODEL,
             "graph": GRAPH,
-            "target": str(self.target.folder),
-            "kernels": [str(f) for f in self.kernel_folders],
+            "target": self._target_name(),
+            "kernels": [str(f) for f in self.kernel_folders[1:]],  # the shipped ones come with the program
         }
         return [
             *self.source.files.items(),
@@ -94,6 +95,11 @@ class Result:
             (FUSED, fuse_model(self.planned).SerializeToString(deterministic=True)),
             (MODEL, self.model.proto.SerializeToString(deterministic=True)),
         ]
+
+    def _target_name(self) -> str:
+        """As find_target takes it: a shipped target by name, another by its folder."""
+        folder = self.target.folder.resolve()
+        return folder.name if folder.parent == room("targets") else str(folder)
 
 
 def _json(value: object) -> bytes:
@@ -113,9 +119,8 @@ def compile(
     """Compile an ONNX model for a target; write the result with `Result.write(folder)`.
 
     `l1` and `l2` are bytes for plan data, in place of the target's. `dims` binds symbolic dimensions. `rules` and
-    `kernels` are further
-    folders beside the shipped ones, later ones overriding. Raises GapFuseError for anything that cannot be compiled,
-    saying why.
+    `kernels` are further folders beside the shipped ones, later ones overriding. Raises GapFuseError for anything that
+    cannot be compiled, saying why.
     """
     with paused():
         return _compile(model, target, l1, l2, dims or {}, rules, kernels)
@@ -140,7 +145,7 @@ def _compile(
         apply(planned.view, planned.plan, known_kernels), known_kernels, chosen_target.cores, chosen_target.isa
     )
     timetable = schedule(graph, known_kernels, chosen_target, l1=l1, l2=l2)
-    source = emit(graph, known_kernels, timetable, chosen_target)
+    source = emit(graph, known_kernels, timetable, chosen_target, room("targets") / "common")
     return Result(read, known_rules, known_kernels, chosen_target, planned, graph, timetable, source, kernel_folders)
 
 
@@ -166,6 +171,7 @@ class Compiled:
 
     folder: Path
     model: onnx.ModelProto
+    fused: onnx.ModelProto
     graph: FusedGraph
     kernels: Mapping[str, Kernel]
     target: Target
@@ -176,16 +182,34 @@ def read_compiled(folder: Path) -> Compiled:
     """Read what `Result.write` wrote. Raises GapFuseError where the folder is not one of those."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text())
-        model = onnx.load(folder / manifest["model"])
-        graph = graph_from_json((folder / manifest["graph"]).read_text())
+        target, kernel_folders = str(manifest["target"]), [Path(k) for k in manifest["kernels"]]
+        model, fused = read_proto(folder / manifest["model"]), read_proto(folder / FUSED)
+        text = (folder / manifest["graph"]).read_text()
         report = json.loads((folder / REPORT).read_text())
-    except (OSError, ValueError, KeyError, TypeError) as e:
+        lacking = {"calls", "hops"} - set(report)
+        if lacking:
+            raise ValueError(f"{REPORT} has no `{min(lacking)}`")
+    except (OSError, ValueError, KeyError, TypeError, DecodeError) as e:
         raise GapFuseError(
             Diagnostic(
-                f"not a folder that `gap-fuse compile` wrote: {e}",
+                f"this is not a folder as `gap-fuse compile` writes it: {_words(e)}",
                 Span(str(folder)),
                 help="gap-fuse compile MODEL.onnx -o DIR",
             )
         ) from e
-    kernels = load_kernels([room("kernels"), *(Path(k) for k in manifest["kernels"][1:])])
-    return Compiled(folder, model, graph, kernels, find_target(Path(manifest["target"]).name), report)
+    kernels = load_kernels([room("kernels"), *kernel_folders])
+    return Compiled(folder, model, fused, graph_from_json(text), kernels, find_target(target), report)
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return f"{error.filename}: {error.strerror}"
+    return f"{MANIFEST} has no {error}" if isinstance(error, KeyError) else str(error)
+
+
+def read_proto(path: Path) -> onnx.ModelProto:
+    """An ONNX file with a graph. Raises OSError, DecodeError or ValueError."""
+    proto = onnx.load(path)
+    if not proto.graph.node:
+        raise ValueError(f"{path.name} holds no graph")
+    return proto

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import onnx
@@ -14,7 +13,7 @@ from fusion_engine.graph import FusedGraph
 from fusion_engine.tolerances import NETWORK, STEPS_PER_ROUNDING, UNIT_OPERATORS, UNIT_ROUNDING
 from gap_fuse.arrays import Samples
 from gap_fuse.comparing import Difference, difference
-from gap_fuse.compiling import FUSED, Compiled
+from gap_fuse.compiling import Compiled
 from gap_fuse.oracle import run_oracle
 
 KERNEL_DOMAIN = "gap_fuse.kernels"
@@ -50,7 +49,7 @@ class CallProof:
 def prove_calls(compiled: Compiled, reference: Mapping[str, np.ndarray]) -> tuple[CallProof, ...]:
     """Run every kernel function of fused.onnx in onnxruntime on the inputs that the references saw, and compare its
     results."""
-    fused = onnx.load(Path(compiled.folder) / FUSED)
+    fused = compiled.fused
     nodes = [n for n in fused.graph.node if n.domain == KERNEL_DOMAIN]
     return tuple(proof for node in nodes for proof in _prove(fused, node, compiled.graph, reference))
 

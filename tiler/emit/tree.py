@@ -28,9 +28,15 @@ class SourceTree:
     files: Mapping[str, bytes]
 
 
-def emit(graph: FusedGraph, kernels: Mapping[str, Kernel], schedule: Schedule, target: Target) -> SourceTree:
+def emit(
+    graph: FusedGraph,
+    kernels: Mapping[str, Kernel],
+    schedule: Schedule,
+    target: Target,
+    common: Path | None = None,
+) -> SourceTree:
     """Print a schedule as C99: network.c, the kernels it uses, weights.bin, the runtime, the target's port, a Makefile
-    and a test main.
+    and a test main. `common` is the folder of what ports share (by default `common` beside the target's folder).
 
     The same arguments give the same bytes. Raises GapFuseError where a source is missing or a generator fails.
     """
@@ -49,7 +55,7 @@ def emit(graph: FusedGraph, kernels: Mapping[str, Kernel], schedule: Schedule, t
         "weights.bin": weight_image(graph, schedule),
         **{f"include/{name}": text.encode() for name, text in common_headers(kernels).items()},
         **_kernel_files(units, sources),
-        **_port_files(target),
+        **_port_files(target, common or target.folder.parent / "common"),
     }
     return SourceTree(dict(sorted(files.items())))
 
@@ -83,10 +89,10 @@ def _kernel_files(units: list[CallUnit], sources: list[KernelSource]) -> dict[st
     return files
 
 
-def _port_files(target: Target) -> dict[str, bytes]:
-    """All files of the target's folder and of `common` beside it: headers to include/, C to port/, rest to the top."""
+def _port_files(target: Target, common: Path) -> dict[str, bytes]:
+    """All files of the target's folder and of `common`: headers to include/, C to port/, rest to the top."""
     files: dict[str, bytes] = {}
-    for folder in (target.folder.parent / "common", target.folder):
+    for folder in (common, target.folder):
         for path in sorted(folder.glob("*")):
             if path.is_file() and path.suffix not in _NOT_COPIED:
                 files[_place(path)] = _read(path)
