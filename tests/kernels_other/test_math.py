@@ -1,4 +1,5 @@
-"""gf_math.h beside float64: the errors that its head promises, over the whole range, as the host builds it either way."""
+"""gf_math.h beside float64: the errors that its head promises, over the whole range, as the host builds it
+either way."""
 
 from __future__ import annotations
 
