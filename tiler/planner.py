@@ -87,7 +87,7 @@ class _Assembly:
             compute_cycles=sum(c.compute_cycles for c in calls),
             total_cycles=sum(c.total_cycles for c in calls) + stalls,
             bounds=network_bounds(self.graph, self.options, bound_bytes, self.lives, self.target),
-            notes=self._notes(stalls),
+            notes=(*self.target.beyond(), *self._notes(stalls)),
         )
 
     # ---- constants and L3 ----

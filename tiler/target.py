@@ -28,6 +28,11 @@ class Level:
     reserved: Mapping[str, int]
     budget: int
 
+    @property
+    def room(self) -> int:
+        """Bytes that the memory has for plan data."""
+        return self.bytes - sum(self.reserved.values())
+
 
 @dataclass(frozen=True, slots=True)
 class Hop:
@@ -70,11 +75,19 @@ class Target:
         return self.levels[level].budget
 
     def with_budgets(self, l1: int | None = None, l2: int | None = None, l3: int | None = None) -> Target:
-        """The same target with other bytes for plan data (None: as it was). Raises GapFuseError for more than there
-        is."""
+        """The same target with other bytes for plan data (None: as it was). More than the memory has is allowed, to
+        explore: `beyond` says where. Raises GapFuseError for less than one byte."""
         asked = {"l1": l1, "l2": l2, "l3": l3}
         levels = {name: _with_budget(level, asked.get(name)) for name, level in self.levels.items()}
         return replace(self, levels=levels)
+
+    def beyond(self) -> tuple[str, ...]:
+        """A sentence for each level whose budget is more than its memory has for plan data."""
+        return tuple(
+            f"{level.name} is planned with {level.budget} bytes, {self.name} has {level.room}"
+            for level in self.levels.values()
+            if level.budget > level.room
+        )
 
 
 def _with_budget(level: Level, budget: int | None) -> Level:
@@ -82,15 +95,6 @@ def _with_budget(level: Level, budget: int | None) -> Level:
         return level
     if budget < 1:
         raise GapFuseError(f"{level.name} must have at least one byte for plan data, not {budget}")
-    most = level.bytes - sum(level.reserved.values())
-    if budget > most:
-        items = ", ".join(f"{k} {v}" for k, v in level.reserved.items())
-        raise GapFuseError(
-            Diagnostic(
-                f"{level.name} has {most} bytes for plan data, {budget} were asked for",
-                help=f"of its {level.bytes} bytes these are reserved: {items or 'none'}",
-            )
-        )
     return replace(level, budget=budget)
 
 

@@ -27,8 +27,16 @@ def test_budgets_replace_the_targets_own(root: Path) -> None:
     assert target.budget("l3") == target.levels["l3"].bytes
 
 
-@pytest.mark.parametrize("l1", [0, -5, 65536])
-def test_a_budget_beyond_the_memory_is_refused(root: Path, l1: int) -> None:
+def test_a_budget_beyond_the_memory_is_noted(root: Path) -> None:
+    target = load_target(root / "targets" / "host")
+    room = target.budget("l1")
+    assert target.beyond() == target.with_budgets(l1=room).beyond() == ()
+    assert target.with_budgets(l1=131072).budget("l1") == 131072
+    assert target.with_budgets(l1=131072).beyond() == (f"l1 is planned with 131072 bytes, host has {room}",)
+
+
+@pytest.mark.parametrize("l1", [0, -5])
+def test_a_budget_below_one_byte_is_refused(root: Path, l1: int) -> None:
     with pytest.raises(GapFuseError, match="l1"):
         load_target(root / "targets" / "host").with_budgets(l1=l1)
 
