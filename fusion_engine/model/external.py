@@ -10,10 +10,14 @@ from onnx import external_data_helper
 
 from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
 
+SHOWN = 2  # tensors named: where one is missing, all of a file are
+
 
 def load_external(proto: onnx.ModelProto, folder: Path | None, where: Span | None) -> None:
-    """Load every external tensor into the proto; raise GapFuseError naming each tensor and file that is missing."""
+    """Load every external tensor into the proto; raise GapFuseError naming those that are not there."""
     problems = [p for t in _external_tensors(proto) if (p := _load(t, folder, where)) is not None]
+    if len(problems) > SHOWN:
+        problems = [*problems[:SHOWN], Diagnostic(f"so it is with {len(problems) - SHOWN} more tensors", where)]
     if problems:
         raise GapFuseError(problems)
 

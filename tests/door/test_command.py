@@ -402,9 +402,7 @@ def test_module_runs_from_another_directory(tmp_path: Path) -> None:
 
 
 def test_help_loads_nothing_heavy() -> None:
-    code = (
-        "import sys, gap_fuse.cli; print([m for m in ('onnxruntime', 'ortools', 'rich') if m in sys.modules])"
-    )
+    code = "import sys, gap_fuse.cli; print([m for m in ('onnxruntime', 'ortools', 'rich') if m in sys.modules])"
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=ROOT,
