@@ -57,6 +57,10 @@ class Result:
     source: SourceTree
     kernel_folders: tuple[Path, ...]
 
+    def __repr__(self) -> str:
+        """One line: the values print themselves, one by one."""
+        return f"Result({self.graph.name!r} for {self.target.folder.name}, {len(self.graph.calls)} kernel calls)"
+
     @cached_property
     def report(self) -> dict[str, Any]:
         islands = explained_islands(self.graph, self.planned)

@@ -30,5 +30,19 @@ def session(model: onnx.ModelProto, optimised: bool = False) -> object:
 def run_oracle(model: onnx.ModelProto, outputs: Sequence[str], samples: Samples) -> Mapping[str, np.ndarray]:
     """The model's outputs for every sample, sample axis first."""
     live = session(model)
-    rows = [live.run(list(outputs), samples.sample(i)) for i in range(samples.count)]  # type: ignore[attr-defined]
+    rows = [_answers(live, outputs, samples.sample(i)) for i in range(samples.count)]
     return {name: np.stack([row[k] for row in rows]) for k, name in enumerate(outputs)}
+
+
+def _answers(live: object, outputs: Sequence[str], sample: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    feeds = {name: np.asarray(value) for name, value in sample.items()}  # a scalar's sample is no array yet
+    try:
+        return list(live.run(list(outputs), feeds))  # type: ignore[attr-defined]
+    except Exception as e:  # as in `session`
+        sentence = str(e).splitlines()[0]
+        raise GapFuseError(
+            Diagnostic(
+                f"onnxruntime does not run the model on these inputs: {sentence}",
+                help="drawn inputs may be out of range (indices, for one): give real ones with --inputs",
+            )
+        ) from e

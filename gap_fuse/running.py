@@ -62,6 +62,14 @@ class Execution:
 
 def build(compiled: Compiled, how: Build = Build()) -> Path:
     """The test program. Raises GapFuseError where the compiler or make is absent, or the build fails."""
+    if not (compiled.folder / "Makefile").is_file():
+        raise GapFuseError(
+            Diagnostic(
+                f"target {compiled.target.folder.name} cannot be built here: it has no port and no Makefile",
+                Span(str(compiled.folder)),
+                help="compile with --target host to verify and run on this machine",
+            )
+        )
     compiler = os.environ.get("CC") or compiled.target.build.get("compiler", "gcc")
     for tool in ("make", compiler.split()[0]):
         if shutil.which(tool) is None:
