@@ -259,3 +259,6 @@ class RuleSet:
     rules: tuple[Rule, ...]
     classes: Mapping[str, tuple[str, ...]]
     notes: tuple[str, ...] = field(default=())  # e.g. "rule conv2d of DIR overrides the shipped one"
+
+    def __repr__(self) -> str:
+        return f"RuleSet({', '.join(r.name for r in self.rules)})"
