@@ -110,6 +110,17 @@ class FusedGraph:
     def buffer(self) -> Mapping[str, Buffer]:
         return {b.name: b for b in self.buffers}
 
+    @cached_property
+    def maker(self) -> Mapping[str, Call]:
+        """The call that writes each result."""
+        return {name: call for call in self.calls for _, name in call.results}
+
+    def root(self, name: str) -> str:
+        """The buffer that owns the bytes of `name`, aliases followed down."""
+        while (alias := self.buffer[name].alias) is not None:
+            name = alias.of
+        return name
+
     def storage(self, name: str) -> Storage:
         """Where the elements of a buffer lie: see `Storage`. Raises ViewError where no strides can express it."""
         return resolve_storage(self.buffer, name)

@@ -34,27 +34,19 @@ def _of_integers(planned: Planned, decline: Decline) -> bool:
 
 def float_islands(graph: FusedGraph) -> list[dict[str, str]]:
     """Calls that compute in float between a dequantisation and a quantisation, other than those two themselves."""
-    made_by = {buffer: call for call in graph.calls for _, buffer in call.results}
     read_by: dict[str, list[Call]] = {}
     for call in graph.calls:
         for _, buffer in call.operands:
-            read_by.setdefault(_owner(graph, buffer), []).append(call)
+            read_by.setdefault(graph.root(buffer), []).append(call)
     islands = [
         c
         for c in graph.calls
-        if _is_float(graph, c) and _after_dequantise(graph, made_by, c) and _before_quantise(graph, read_by, c)
+        if _is_float(graph, c) and _after_dequantise(graph, c) and _before_quantise(graph, read_by, c)
     ]
     return [
         {"call": c.name, "kernel": c.kernel, "rule": c.provenance.rule, "nodes": ", ".join(c.provenance.nodes)}
         for c in islands
     ]
-
-
-def _owner(graph: FusedGraph, name: str) -> str:
-    buffer = graph.buffer[name]
-    while buffer.alias is not None:
-        buffer = graph.buffer[buffer.alias.of]
-    return buffer.name
 
 
 def _is_float(graph: FusedGraph, call: Call) -> bool:
@@ -63,18 +55,18 @@ def _is_float(graph: FusedGraph, call: Call) -> bool:
     return all(graph.buffer[b].dtype in _FLOAT for _, b in call.results)
 
 
-def _after_dequantise(graph: FusedGraph, made_by: Mapping[str, Call], call: Call) -> bool:
-    return any(_reaches(graph, made_by, buffer, "dequantize_linear") for _, buffer in call.operands)
+def _after_dequantise(graph: FusedGraph, call: Call) -> bool:
+    return any(_reaches(graph, buffer, "dequantize_linear") for _, buffer in call.operands)
 
 
-def _reaches(graph: FusedGraph, made_by: Mapping[str, Call], buffer: str, kernel: str) -> bool:
+def _reaches(graph: FusedGraph, buffer: str, kernel: str) -> bool:
     frontier, seen = [buffer], set()
     while frontier:
-        owner = _owner(graph, frontier.pop())
-        if owner in seen or owner not in made_by:
+        owner = graph.root(frontier.pop())
+        if owner in seen or owner not in graph.maker:
             continue
         seen.add(owner)
-        maker = made_by[owner]
+        maker = graph.maker[owner]
         if maker.kernel == kernel:
             return True
         if _is_float(graph, maker) or maker.kernel == "copy":
@@ -85,7 +77,7 @@ def _reaches(graph: FusedGraph, made_by: Mapping[str, Call], buffer: str, kernel
 def _before_quantise(graph: FusedGraph, read_by: Mapping[str, list[Call]], call: Call) -> bool:
     frontier, seen = [b for _, b in call.results], set()
     while frontier:
-        owner = _owner(graph, frontier.pop())
+        owner = graph.root(frontier.pop())
         if owner in seen:
             continue
         seen.add(owner)

@@ -233,44 +233,36 @@ def output_step(graph: FusedGraph, name: str) -> float:
     buffer = graph.buffer[name]
     if buffer.quantisation is not None or buffer.dtype in ("int8", "uint8"):
         return 1.0
-    maker = {b: c for c in graph.calls for _, b in c.results}
     seen: set[str] = set()
     frontier = [name]
     while frontier:
-        owner = _root(graph, frontier.pop())
+        owner = graph.root(frontier.pop())
         if owner in seen:
             continue
         seen.add(owner)
         q = graph.buffer[owner].quantisation
         if q is not None:
-            return max(q.scale) if owner == _dequantised(graph, maker, name) else 1.0 / 256
-        if owner in maker:
-            frontier.extend(b for _, b in maker[owner].operands if graph.buffer[b].data is None)
+            return max(q.scale) if owner == _dequantised(graph, name) else 1.0 / 256
+        if owner in graph.maker:
+            frontier.extend(b for _, b in graph.maker[owner].operands if graph.buffer[b].data is None)
     return 0.0
 
 
-def _dequantised(graph: FusedGraph, maker: Mapping[str, object], name: str) -> str | None:
-    call = maker.get(_root(graph, name))
-    if getattr(call, "kernel", None) != "dequantize_linear":
+def _dequantised(graph: FusedGraph, name: str) -> str | None:
+    call = graph.maker.get(graph.root(name))
+    if call is None or call.kernel != "dequantize_linear":
         return None
-    return _root(graph, dict(call.operands)["x"])  # type: ignore[attr-defined]
-
-
-def _root(graph: FusedGraph, name: str) -> str:
-    while (alias := graph.buffer[name].alias) is not None:
-        name = alias.of
-    return name
+    return graph.root(dict(call.operands)["x"])
 
 
 def ends_in_softmax(graph: FusedGraph, name: str) -> bool:
     """Whether the output is a softmax, seen through copies and format changes."""
-    maker = {b: c for c in graph.calls for _, b in c.results}
-    owner = _root(graph, name)
-    while owner in maker:
-        call = maker[owner]
+    owner = graph.root(name)
+    while owner in graph.maker:
+        call = graph.maker[owner]
         if call.kernel.startswith("softmax"):
             return True
         if call.kernel not in ("copy", "dequantize_linear", "quantize_linear", "flip_sign"):
             return False
-        owner = _root(graph, dict(call.operands)["x"])
+        owner = graph.root(dict(call.operands)["x"])
     return False

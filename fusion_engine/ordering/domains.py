@@ -18,7 +18,7 @@ class Domains:
 
     def __init__(self, graph: FusedGraph, sites: Sequence[Site]) -> None:
         self.graph = graph
-        self.root_of: dict[str, str] = {b.name: _root(graph, b) for b in graph.buffers}
+        self.root_of: dict[str, str] = {b.name: graph.root(b.name) for b in graph.buffers}
         self.orders: dict[str, list[Order]] = {
             b.name: [canonical(b.shape, tuple(range(len(b.shape))))]
             for b in graph.buffers
@@ -85,12 +85,6 @@ class Domains:
             covered = {a - len(source.shape) for a in runs}
             if {a - len(target.shape) for a, d in enumerate(target.shape) if d != 1} <= covered:
                 yield source, target, order_like(target.shape, source.shape, runs)
-
-
-def _root(graph: FusedGraph, b: Buffer) -> str:
-    while b.alias is not None:
-        b = graph.buffer[b.alias.of]
-    return b.name
 
 
 def running_over(buffers: Mapping[str, Buffer], name: str, root: Buffer, order: Order) -> Order | None:
