@@ -1,0 +1,50 @@
+"""`gap-fuse compile`: compile a model to a folder of C."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from gap_fuse.cli.options import DIMS, KERNELS, MODEL, RULES, located, parse_dims
+
+
+@click.command("compile")
+@MODEL
+@click.option(
+    "-o",
+    "--output",
+    "folder",
+    required=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Folder for the C, report.json and what verify needs.",
+)
+@click.option(
+    "--target", default="host", show_default=True, help="A shipped target's name, or a folder with a target.yaml."
+)
+@click.option("--l1", type=click.IntRange(min=1), metavar="BYTES", help="L1 bytes for tiles, in place of the target's.")
+@click.option(
+    "--l2", type=click.IntRange(min=1), metavar="BYTES", help="L2 bytes for plan data, in place of the target's."
+)
+@DIMS
+@RULES
+@KERNELS
+@located
+def compile_command(
+    model: Path,
+    folder: Path,
+    target: str,
+    l1: int | None,
+    l2: int | None,
+    dims: tuple[str, ...],
+    rules: tuple[Path, ...],
+    kernels: tuple[Path, ...],
+) -> None:
+    """Compile MODEL.onnx to a folder of C."""
+    from gap_fuse.compiling import compile as compile_model
+
+    result = compile_model(model, target, l1=l1, l2=l2, dims=parse_dims(dims), rules=rules, kernels=kernels)
+    result.write(folder)
+    click.echo(result.summary)
+    click.echo(f"  written   {folder}")

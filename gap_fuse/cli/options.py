@@ -1,0 +1,69 @@
+"""Arguments that several commands take, and how a command ends in exit code 2."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fusion_engine.diagnostics import Diagnostic, GapFuseError
+
+MODEL = click.argument("model", type=click.Path(path_type=Path))
+FOLDER = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+RULES = click.option(
+    "--rules",
+    "rules",
+    multiple=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Further rule files; a rule of the same name replaces the shipped one.",
+)
+KERNELS = click.option(
+    "--kernels",
+    "kernels",
+    multiple=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Further kernel folders.",
+)
+DIMS = click.option("--dim", "dims", multiple=True, metavar="NAME=VALUE", help="Value of a symbolic dimension.")
+
+
+def located(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Print the diagnostics of a GapFuseError, without traceback, and exit with 2."""
+
+    @wraps(command)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return command(*args, **kwargs)
+        except GapFuseError as e:
+            for diagnostic in e.diagnostics:
+                click.echo(str(diagnostic), err=True)
+            sys.exit(2)
+        except OSError as e:
+            click.echo(f"error: {e.filename or ''}: {e.strerror or e}", err=True)
+            sys.exit(2)
+
+    return wrapper
+
+
+def parse_dims(texts: tuple[str, ...]) -> dict[str, int]:
+    """NAME=VALUE pairs. Raises GapFuseError for anything else."""
+    bad = [t for t in texts if not _is_dim(t)]
+    if bad:
+        raise GapFuseError(
+            [
+                Diagnostic(f"--dim {t}: not NAME=VALUE with a positive whole number", help="for example --dim batch=1")
+                for t in bad
+            ]
+        )
+    return {t.rpartition("=")[0]: int(t.rpartition("=")[2]) for t in texts}
+
+
+def _is_dim(text: str) -> bool:
+    name, _, value = text.rpartition("=")
+    return bool(name) and value.isascii() and value.isdigit() and int(value) > 0
