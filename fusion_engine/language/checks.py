@@ -35,7 +35,7 @@ def check_rule(rule: Rule, kernels: Mapping[str, Kernel] | None, at: At) -> Iter
         yield from _check_entry(rule, entry, at)
         if kernels is not None:
             for call in entry.calls:
-                yield from _check_call(call, kernels, at)
+                yield from _check_call(rule, call, kernels, at)
     for test in rule.tests:
         if test.kind == "fires" and test.expect not in {v.name for v in rule.variants}:
             hint = did_you_mean(test.expect, [v.name for v in rule.variants])
@@ -51,7 +51,7 @@ def _check_given(rule: Rule, at: At) -> Iterator[Diagnostic]:
         if name not in known:
             yield at(type_.span, f"no pattern captures `{name}`", did_you_mean(name, sorted(known)))
     plain = {d.lstrip("*") for t in rule.given.values() for d in t.dims or ()}
-    attrs = {n for v in rule.variants for n in v.attr_captures}
+    attrs = {n for v in rule.variants for n in (*v.attr_captures, *v.axes)}
     for type_ in rule.given.values():
         for dim in type_.dims or ():
             for symbol in sorted(dim_names(dim) - plain - attrs):
@@ -68,7 +68,8 @@ def sizes(rule: Rule) -> frozenset[str]:
 
 def bound_names(rule: Rule, variant: Variant) -> frozenset[str]:
     """What expressions of the variant may read, `let` aside."""
-    return frozenset((*variant.captures, *variant.attr_captures, *variant.inner, *variant.results)) | sizes(rule)
+    own = (*variant.captures, *variant.attr_captures, *variant.inner, *variant.results, *variant.axes)
+    return frozenset(own) | sizes(rule)
 
 
 def _check_variant(rule: Rule, variant: Variant, at: At) -> Iterator[Diagnostic]:
@@ -181,6 +182,11 @@ def _check_bound(rule: Rule, entry: EmitEntry, variant: Variant, at: At) -> Iter
         for _, expr in (*call.args, *call.attrs):
             yield from _unbound(expr, names, where, at)
         yield from _check_types(rule, variant, call, at)
+        for output, written in call.types:
+            if written.dims is not None:
+                yield from _unbound(written.dims, names, where, at)
+            if dict(call.results)[output] in (*variant.results, *variant.inner):
+                yield at(call.span, f"`{dict(call.results)[output]}` has its type from the graph", "leave it out")
         yield from _check_results(variant, call, i == len(entry.calls) - 1, names, at)
         names |= {target for _, target in call.results}
 
@@ -201,7 +207,20 @@ def _check_results(variant: Variant, call: Emit, last: bool, names: set[str], at
             yield at(call.span, f"`{target}` is already bound", "a temporary needs a name of its own")
 
 
-def _check_call(call: Emit, kernels: Mapping[str, Kernel], at: At) -> Iterator[Diagnostic]:
+def _check_temporaries(rule: Rule, call: Emit, kernel: Kernel, at: At) -> Iterator[Diagnostic]:
+    """A temporary whose element type the operands do not tell must be written with it."""
+    known = {n for v in rule.variants for n in (*v.results, *v.inner)}
+    told = {o.dtype for o in kernel.inputs}
+    written = {n for n, t in call.types if t.dtype is not None}
+    for output, name in call.results:
+        o = next((o for o in kernel.outputs if o.name == output), None)
+        if o is None or name in known or output in written or o.dtype not in kernel.dtypes or o.dtype in told:
+            continue
+        message = f"the element type of `{name}` does not follow from what `{kernel.name}` is given"
+        yield at(call.span, message, f"write it: results: {{{output}: {kernel.dtypes[o.dtype][0]} {name}}}")
+
+
+def _check_call(rule: Rule, call: Emit, kernels: Mapping[str, Kernel], at: At) -> Iterator[Diagnostic]:
     kernel = kernels.get(call.kernel)
     if kernel is None:
         yield at(call.span, f"unknown kernel `{call.kernel}`", did_you_mean(call.kernel, kernels))
@@ -216,6 +235,7 @@ def _check_call(call: Emit, kernels: Mapping[str, Kernel], at: At) -> Iterator[D
     for name in [o.name for o in kernel.inputs if not o.optional] + [a.name for a in kernel.attrs if a.required]:
         if name not in given:
             yield at(call.span, f"kernel `{call.kernel}` needs `{name}`", f"it takes {_signature(kernel)}")
+    yield from _check_temporaries(rule, call, kernel, at)
     if not call.results and len(outputs) != 1:
         yield at(call.span, f"kernel `{call.kernel}` has {len(outputs)} results: name them", "results: {y: y}")
 

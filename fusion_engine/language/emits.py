@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
-from fusion_engine.diagnostics import Diagnostic, GapFuseError
+from fusion_engine.diagnostics import Diagnostic, GapFuseError, did_you_mean
+from fusion_engine.kernels.signature import DTYPES
 from fusion_engine.language.captures import read_stored_type
-from fusion_engine.language.types import Emit, EmitEntry, StoredType
+from fusion_engine.language.expressions import convert_expression
+from fusion_engine.language.text import RuleText, parse_one
+from fusion_engine.language.types import Emit, EmitEntry, StoredType, TemporaryType
 from fusion_engine.language.variants import read_conditions, read_named
 from fusion_engine.marked_yaml import Marked, as_int, as_list, as_text, as_texts, check_map, pairs
 
@@ -46,12 +50,42 @@ def _call(mark: Marked, problems: list[Diagnostic], alone: bool) -> Emit | None:
     kernel = as_text(mark.get("kernel"), "kernel", problems)
     args = read_named(mark.get("args"), "args", problems)
     attrs = read_named(mark.get("attrs"), "attrs", problems)
-    results = tuple(
-        (key.text.strip(), as_text(value, "a result", problems) or "")
-        for key, value in pairs(mark.get("results"), "results", problems)
-    )
+    results, types = _results(mark.get("results"), problems)
     place = mark.get("kernel")
-    return Emit(kernel, args, attrs, results, (place or mark).span) if kernel else None
+    return Emit(kernel, args, attrs, results, (place or mark).span, types) if kernel else None
+
+
+Results = tuple[tuple[tuple[str, str], ...], tuple[tuple[str, TemporaryType], ...]]
+
+
+def _results(mark: Marked | None, problems: list[Diagnostic]) -> Results:
+    """Names by output; `int32 t` and `float32[N, K] t` say the type of a temporary too."""
+    names: list[tuple[str, str]] = []
+    types: list[tuple[str, TemporaryType]] = []
+    for key, value in pairs(mark, "results", problems):
+        text = (as_text(value, "a result", problems) or "").strip()
+        m = re.fullmatch(r"(?:([a-z]+\d*)?\s*(\[.*\])?\s+|(?P<only>\[.*\])\s*)?([A-Za-z_]\w*)", text)
+        if m is None:
+            problems.append(value.error(f"`{text}` names no result", "write `t`, `int32 t` or `float32[N, K] t`"))
+            continue
+        names.append((key.text.strip(), m[4]))
+        dtype, dims = m[1], m[2] or m["only"]
+        if dtype is not None and dtype not in DTYPES:
+            problems.append(value.error(f"unknown element type `{dtype}`", did_you_mean(dtype, sorted(DTYPES))))
+        try:
+            shape = None if dims is None else convert_expression(*_inside(value, dims))
+        except GapFuseError as e:
+            problems.extend(e.diagnostics)
+            continue
+        if dtype is not None or shape is not None:
+            types.append((key.text.strip(), TemporaryType(dtype, shape)))
+    return tuple(names), tuple(types)
+
+
+def _inside(mark: Marked, part: str) -> tuple[RuleText, ast.expr]:
+    """A part of a scalar's text, read in its place."""
+    text = RuleText(mark, part, col=mark.text.find(part))
+    return text, parse_one(text, "a shape")
 
 
 def _stored(mark: Marked | None, problems: list[Diagnostic]) -> dict[str, StoredType]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from fusion_engine.diagnostics import GapFuseError, did_you_mean
+from fusion_engine.language.axes import parse_axes
 from fusion_engine.language.expressions import CONSTANTS, convert_expression
 from fusion_engine.language.fragments import Fragment, FragmentLine
 from fusion_engine.language.operators import COMMUTATIVE, most_inputs, operators
@@ -159,8 +160,8 @@ def _name(reader: Reader, node: ast.Name) -> Pattern:
 def _rearrange(reader: Reader, node: ast.Call) -> Pattern:
     match node.args, node.keywords:
         case [operand, ast.Constant(value=str() as text)], []:
-            if text.count("->") != 1:
-                raise reader.text.error(node.args[1], "an einops text has one `->`")
+            if isinstance(why := parse_axes(text), str):
+                raise reader.text.error(node.args[1], why)
             return Rearrange(read_pattern(reader, operand), text, reader.text.span(node))
     raise reader.text.error(node, 'it is written rearrange(p, "a b -> b a")')
 

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
+from fusion_engine.language.axes import AxesText, parse_axes
 from fusion_engine.language.operators import MOVEMENT
 from fusion_engine.language.text import RuleText
 from fusion_engine.language.types import (
@@ -174,6 +175,20 @@ def bound(pattern: Pattern) -> frozenset[str]:
             own = {a.capture for a in attrs if a.capture} | {n for n in (rest, op) if n}
             return frozenset(own).union(*(bound(i) for i in inputs))
     return frozenset()
+
+
+def axis_names(pattern: Pattern) -> frozenset[str]:
+    """Axis names of rearranges that every path through the pattern goes by."""
+    below = [axis_names(c) for c in children(pattern)]
+    if isinstance(pattern, Alternatives):
+        return frozenset.intersection(*below)
+    return frozenset(own_axes(pattern)).union(*below)
+
+
+def own_axes(pattern: Pattern) -> tuple[str, ...]:
+    """The axis names of a rearrange itself."""
+    text = parse_axes(pattern.text) if isinstance(pattern, Rearrange) else None
+    return text.names if isinstance(text, AxesText) else ()
 
 
 def is_optional(pattern: Alternatives) -> bool:

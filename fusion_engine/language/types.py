@@ -176,10 +176,19 @@ class StoredType:
 
 
 @dataclass(frozen=True, slots=True)
+class TemporaryType:
+    """What `int32[N, K] t` says of a temporary, where the kernel's operands alone do not tell (None: they do)."""
+
+    dtype: str | None
+    dims: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
 class Emit:
     """One kernel call of an emit entry. `args`/`attrs` map the kernel's names to expressions.
 
     `results` maps its outputs to the pattern's names or to temporaries; empty: the single output is the pattern's root.
+    `types` has the outputs whose type is written out.
     """
 
     kernel: str
@@ -187,6 +196,7 @@ class Emit:
     attrs: tuple[tuple[str, Expression], ...]
     results: tuple[tuple[str, str], ...]
     span: Span
+    types: tuple[tuple[str, TemporaryType], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +234,7 @@ class Variant:
     region: str | None  # class name of a region variant
     roots: frozenset[str]  # operators the root can be (for the index); empty = any
     span: Span
+    axes: tuple[str, ...] = ()  # axis names of `rearrange` that every path binds
 
 
 @dataclass(frozen=True, slots=True)

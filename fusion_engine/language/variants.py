@@ -109,6 +109,11 @@ def _pattern_problems(pattern: Marked, parts: _Parts) -> Iterable[Diagnostic]:
             yield pattern.error("two results with nothing in common", "write two rules")
     both = set(trees.tensor_names(parts.patterns[0])) & set(trees.attr_names(parts.patterns[0]))
     yield from (pattern.error(f"`{n}` captures both a tensor and an attribute") for n in sorted(both))
+    tensors = frozenset(n for p in parts.patterns for n in trees.bound(p)) - frozenset(
+        trees.attr_names(parts.patterns[0])
+    )
+    axes = frozenset(n for p in parts.patterns for q in trees.walk(p) for n in trees.own_axes(q))
+    yield from (pattern.error(f"`{n}` names both a value and an axis") for n in sorted(axes & tensors))
 
 
 def _variant(
@@ -141,6 +146,7 @@ def _variant(
         region=region,
         roots=trees.roots(first, library.classes) or frozenset(),
         span=replace(mark.span),
+        axes=tuple(sorted(frozenset().union(*(trees.axis_names(p) for p in parts.patterns)))),
     )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fusion_engine.language.axes import AxesText, parse_axes, solve_axes
 from fusion_engine.language.types import (
     Absent,
     Alternatives,
@@ -29,7 +30,7 @@ from fusion_engine.matching.environment import free_names
 from fusion_engine.matching.facts import DEQUANTIZE, Facts, Known, Tensor, Virtual
 from fusion_engine.matching.literals import constant_equals
 from fusion_engine.matching.operators import AXES_INPUT, AXES_OF_RESULT, compile_operator
-from fusion_engine.matching.rearrange import chains, expected_map, parse_text, solve_axes
+from fusion_engine.matching.rearrange import chains, expected_map
 from fusion_engine.matching.state import Deferred, State
 
 Value = Tensor | Known | None  # None: an absent input
@@ -282,10 +283,11 @@ def _rest(start: int, name: str, parent: int, then: Continue, layout: Layout) ->
 
 
 def _rearrange(p: Rearrange, operand: Matcher, layout: Layout) -> Matcher:
-    text = parse_text(p.text)
+    text = parse_axes(p.text)
+    assert isinstance(text, AxesText), text  # the loader has read it
 
     def rearranged(st: State, value: Value) -> None:
-        if not isinstance(value, (str, Virtual)) or text is None:
+        if not isinstance(value, (str, Virtual)):
             return
         tried = 0
         for chain in chains(st.facts, value):

@@ -75,6 +75,7 @@ class Emitter:
         attrs = _attributes(call, env)
         shapes, dtypes = self._types(operands, temporaries)
         results = self._results(kernel, call, names, root, shapes, dtypes)
+        _written_types(call, env, shapes, dtypes)
         operands = tuple((n, _cast(kernel, n, o, dtypes)) for n, o in operands)
         dtypes.update((n, dtype_name(o.data.dtype)) for n, o in operands if isinstance(o, Constant))
         sizes, price = self._sizes(kernel, shapes, dtypes, attrs)
@@ -166,6 +167,22 @@ class Emitter:
             shape, dtype = sizes.shapes[output], sizes.dtypes[output]
             temporaries[name] = Temporary(value, dtype, shape)
             env[name] = Binding(name, value, dtype, shape)
+
+
+def _written_types(call: Emit, env: Environment, shapes: dict[str, tuple[int, ...]], dtypes: dict[str, str]) -> None:
+    """Types that the rule writes out join those that the signature must fit."""
+    for output, type_ in call.types:
+        if type_.dtype is not None:
+            dtypes[output] = type_.dtype
+        if type_.dims is not None:
+            extents = as_attribute(evaluate_expression(type_.dims, env))
+            if not isinstance(extents, tuple) or not all(isinstance(e, int) for e in extents):
+                raise DeclinedError(f"the shape of {dict(call.results)[output]} is not known: {_reason(extents)}")
+            shapes[output] = tuple(int(e) for e in extents)
+
+
+def _reason(value: Any) -> str:
+    return value.reason if isinstance(value, Unknown) else f"{value} is no list of whole numbers"
 
 
 # ---- operands ----

@@ -7,13 +7,13 @@ on are merged, so that two maps are equal exactly when their lists are.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
+from fusion_engine.language.axes import AxesText
 from fusion_engine.language.operators import MOVEMENT as MOVEMENT_LIST
 from fusion_engine.matching.facts import DEQUANTIZE, Facts, Tensor, Virtual
 from fusion_engine.view.types import ViewNode
@@ -210,79 +210,10 @@ def _replay(facts: Facts, source: Tensor, nodes: list[int]) -> Map | None:
     return m
 
 
-# ---- einops texts ----
-
-Axis = str | int
-Side = tuple[tuple[Axis, ...], ...]
+# ---- what a text says ----
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
-    """`s b (h d) -> b h s d`: the axes of either side, each a group of names and 1s."""
-
-    left: Side
-    right: Side
-
-
-def parse_text(text: str) -> Text | None:
-    """None where it is not a bijective einops text (an ellipsis, a name on one side only, twice on one)."""
-    sides = [_side(part) for part in text.split("->")]
-    if len(sides) != 2 or sides[0] is None or sides[1] is None:
-        return None
-    left, right = (sorted(str(a) for g in side for a in g if isinstance(a, str)) for side in (sides[0], sides[1]))
-    return Text(sides[0], sides[1]) if left == right and len(set(left)) == len(left) else None
-
-
-def _side(text: str) -> Side | None:
-    tokens = re.findall(r"\(|\)|[A-Za-z_]\w*|1\b|\S+", text)
-    groups: list[tuple[Axis, ...]] = []
-    inner: list[Axis] | None = None
-    for token in tokens:
-        if token == "(" and inner is None:
-            inner = []
-        elif token == ")" and inner is not None:
-            groups.append(tuple(inner))
-            inner = None
-        elif re.fullmatch(r"[A-Za-z_]\w*|1", token):
-            axis: Axis = 1 if token == "1" else token
-            if inner is None:
-                groups.append((axis,))
-            else:
-                inner.append(axis)
-        else:
-            return None
-    return tuple(groups) if inner is None else None
-
-
-def solve_axes(text: Text, source: Shape, result: Shape, known: Mapping[str, int]) -> dict[str, int] | str:
-    """The extent of every axis name, or why there is none."""
-    if len(source) != len(text.left) or len(result) != len(text.right):
-        return f"ranks {len(source)} and {len(result)} do not fit the text"
-    extents = {name: known[name] for g in text.left for name in g if isinstance(name, str) and name in known}
-    equations = [*zip(text.left, source, strict=True), *zip(text.right, result, strict=True)]
-    for _ in range(len(equations) + 1):
-        for group, extent in equations:
-            reason = _solve_one(group, extent, extents)
-            if reason is not None:
-                return reason
-    open_names = [a for g in text.left for a in g if isinstance(a, str) and a not in extents]
-    return f"the extent of `{open_names[0]}` is not determined" if open_names else extents
-
-
-def _solve_one(group: tuple[Axis, ...], extent: int, extents: dict[str, int]) -> str | None:
-    unknown = [a for a in group if isinstance(a, str) and a not in extents]
-    product = prod(extents[a] for a in group if isinstance(a, str) and a in extents)
-    if len(unknown) > 1:
-        return None
-    if not unknown:
-        return None if product == extent else f"({' '.join(map(str, group))}) is {product}, not {extent}"
-    if product == 0 or extent % product:
-        return f"({' '.join(map(str, group))}) does not divide {extent}"
-    extents[unknown[0]] = extent // product
-    return None
-
-
-def expected_map(text: Text, extents: Mapping[str, int]) -> Map | None:
+def expected_map(text: AxesText, extents: Mapping[str, int]) -> Map | None:
     """The map that the text says."""
     names = [a for g in text.left for a in g if isinstance(a, str)]
     order = [a for g in text.right for a in g if isinstance(a, str)]

@@ -96,7 +96,7 @@ def base_environment(facts: Facts, compiled: Compiled, s: Solution) -> Environme
     if isinstance(sizes, str):
         return Refusal(sizes)
     values = {name: bind(facts, name, b) for name, b in s.bound.items()}
-    clash = _clash({**dict(s.extents), **sizes}, values)
+    clash = _clash(sizes, dict(s.extents)) or _clash({**dict(s.extents), **sizes}, values)
     if clash is not None:
         return Refusal(clash)
     lazy = {**deferred(s.bound), **{n: e for n, e in compiled.variant.let if n not in compiled.late_let}}
@@ -119,11 +119,11 @@ def _sizes(facts: Facts, compiled: Compiled, s: Solution) -> dict[str, Any] | st
                     return f"shape of {dims.name} unknown"
                 typed.append((dims, shape))
     known = {n: b.value for n, b in s.bound.items() if isinstance(b, Known) and isinstance(b.value, int)}
-    return solve_dims(typed, known)
+    return solve_dims(typed, {**dict(s.extents), **known})
 
 
 def _clash(sizes: Mapping[str, Any], values: Mapping[str, Any]) -> str | None:
-    """A size that is captured as an attribute too (`hidden_size=U`) must be the same number."""
+    """A size that is an attribute too (`hidden_size=U`), or an axis of a rearrange, must be the same number."""
     for name, size in sizes.items():
         value = values.get(name)
         if value is not None and isinstance(value, (int, tuple)) and value != size:

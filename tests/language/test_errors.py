@@ -36,6 +36,9 @@ CASES = [
     ("y = x | Exp(x)", "no operator at its root", None, None),
     ("y = \"Gelu\"(x)", "a function is named `domain::name`", None, '"Gelu"'),
     ("y = rearrange(x, \"a b\")", "one `->`", None, '"a b"'),
+    ("y = rearrange(x, \"a b -> b c\")", "the axis `a` stands on one side only", None, '"a b -> b c"'),
+    ("y = rearrange(x, \"a (b ...) -> a b\")", "an axis is a name, 1, or a group", None, '"a (b ...) -> a b"'),
+    ("y = Exp(rearrange(x, \"x b -> b x\"))", "`x` names both a value and an axis", None, None),
     ("y = Exp(x) @ x", "not part of the pattern language", None, None),
 ]  # fmt: skip
 
@@ -190,6 +193,32 @@ def test_kernel_signatures_are_checked(tmp_path: Path) -> None:
     other = write(tmp_path / "b", simple("y = Exp(x)", emit="{kernel: sift, args: {x: x}}"))
     (hit,) = check_rules([other], kernels)
     assert (hit.message, hit.help) == ("unknown kernel `sift`", "did you mean `soft`?")
+
+
+TEMPORARIES = [
+    ("{y: t t t}", "`t t t` names no result"),
+    ("{y: int9 t}", "unknown element type `int9`"),
+    ("{y: 'int8[Q] t'}", "`Q` is not bound in variant `any`"),
+    ("{y: 'int8[2 +] t'}", "a shape: invalid syntax"),
+    ("{y: int8 y}", "`y` has its type from the graph"),
+    ("{y: t}", "the element type of `t` does not follow from what `cast` is given"),
+]
+
+
+@pytest.mark.parametrize(("results", "message"), TEMPORARIES)
+def test_types_of_temporaries_are_checked(tmp_path: Path, results: str, message: str) -> None:
+    operands = (OperandType("x", "T", ("*S",)),), (OperandType("y", "U", ("*S",)),)
+    cast = Kernel(
+        "cast", "", tmp_path, *operands, (), (), (), {"T": ("float32",), "U": ("int8",)}, None, (), (), {}, ()
+    )
+    last = "y" if results != "{y: int8 y}" else "u"
+    call = "{{kernel: cast, args: {{x: x}}, results: {}}}"
+    calls = f"[{call.format(results)}, {call.format(f'{{y: {last}}}')}]"
+    found = check_rules([write(tmp_path, simple("y = Exp(x)", emit=f"{{calls: {calls}}}"))], {"cast": cast})
+    hit = next((d for d in found if message in d.message), None)
+    assert hit is not None, [d.message for d in found]
+    assert hit.span is not None
+    assert hit.source is not None
 
 
 def test_later_directories_override_by_name(tmp_path: Path) -> None:

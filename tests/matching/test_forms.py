@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from fusion_engine.covering.types import Constant, ValueRef
 from fusion_engine.graph import Alias
-from fusion_engine.language.types import EName, RuleSet
+from fusion_engine.language.axes import AxesText, parse_axes, solve_axes
 from fusion_engine.matching import match
-from fusion_engine.matching.rearrange import expected_map, identity, parse_text, reshape, solve_axes, transpose
+from fusion_engine.matching.rearrange import expected_map, identity, reshape, transpose
 from fusion_engine.view import Scope, View, ViewNode, ViewValue
 from tests.matching.given import fired, kernel, kernels_of, reasons, rules_of, run, view_of
 
@@ -147,20 +147,11 @@ given: {x: "real[S, B, E]"}
 match:
   - {variant: any, pattern: 'y = Sigmoid(rearrange(x, "s b (h d) -> b h s d"))'}
 emit:
-  - {kernel: heads, args: {x: x}}
+  - {kernel: heads, args: {x: x}, attrs: {h: h, d: d}}
 """
 HEADS_KERNEL = kernels_of(
     kernel("heads", {"x": "T[S, B, E]"}, "T[B, H, S, D]", {"h": "int", "d": "int"}, {"H": "h", "D": "d"})
 )
-
-
-def axes_as_attributes(text: str, **axes: str) -> RuleSet:
-    """The rule with the extents of its text's axes as attributes of the call."""
-    rules = rules_of(text)
-    (rule,) = rules.rules
-    (entry,) = rule.emit
-    call = replace(entry.calls[0], attrs=tuple((n, EName(axis, entry.span)) for n, axis in axes.items()))
-    return replace(rules, rules=(replace(rule, emit=(replace(entry, calls=(call,)),)),))
 
 
 @pytest.mark.parametrize(
@@ -179,7 +170,7 @@ def test_chains_of_movement(body: str, fires: bool) -> None:
       {body}
       y = Sigmoid(t)
     }}"""
-    result = run(view_of(text), axes_as_attributes(HEADS, h="h", d="d"), HEADS_KERNEL)
+    result = run(view_of(text), rules_of(HEADS), HEADS_KERNEL)
     assert bool(result.candidates) == fires
     if fires:
         assert dict(result.candidates[0].calls[0].attrs) == {"h": 3, "d": 4}
@@ -189,10 +180,30 @@ def test_chains_of_movement(body: str, fires: bool) -> None:
 
 
 def test_empty_chain() -> None:
-    rules = axes_as_attributes(HEADS.replace('"s b (h d) -> b h s d"', '"s b e -> s b e"'), h="s", d="e")
+    rules = rules_of(HEADS.replace('"s b (h d) -> b h s d"', '"s b e -> s b e"').replace("h: h, d: d", "h: s, d: e"))
     v = view_of("t (float[5,2,12] x) => (float[5,2,12] y) { y = Sigmoid(x) }")
     k = kernels_of(kernel("heads", {"x": "T[S, B, E]"}, "T[S, B, E]", {"h": "int", "d": "int"}))
     assert dict(run(v, rules, k).candidates[0].calls[0].attrs) == {"h": 5, "d": 12}
+
+
+def test_axis_names_are_sizes_of_conditions_lets_and_types() -> None:
+    """`h` and `d` of the text stand in `where`, `let` and dims; a dim that is another number declines."""
+    text = HEADS.replace('x: "real[S, B, E]"', 'x: "real[S, B, h * d]"')
+    text = text.replace("h s d\"))'}", "h s d\"))', let: {twice: d * 2}, where: ['h == 3']}")
+    text = text.replace("d: d}", "d: twice}")
+    model = """t (float[5,2,12] x) => (float[2,HEADS,5,DEPTH] y) <int64[4] s = {5, 2, HEADS, DEPTH}> {
+      r = Reshape(x, s)
+      t = Transpose<perm = [1, 2, 0, 3]>(r)
+      y = Sigmoid(t)
+    }"""
+    k = kernels_of(
+        kernel("heads", {"x": "T[S, B, E]"}, "T[B, H, S, D]", {"h": "int", "d": "int"}, {"H": "h", "D": "d // 2"})
+    )
+    result = run(view_of(model.replace("HEADS", "3").replace("DEPTH", "4")), rules_of(text), k)
+    assert dict(result.candidates[0].calls[0].attrs) == {"h": 3, "d": 8}
+    result = run(view_of(model.replace("HEADS", "4").replace("DEPTH", "3")), rules_of(text), k)
+    assert result.candidates == ()
+    assert "`h == 3` does not hold" in reasons(result)
 
 
 TEXTS = ("a b c -> c a b", "a (b c) d -> b (d a) c", "(a b) (c d) -> a c b d", "a b -> b a 1", "a 1 b -> (b a)")
@@ -201,8 +212,8 @@ TEXTS = ("a b c -> c a b", "a (b c) d -> b (d a) c", "(a b) (c d) -> a c b d", "
 @given(st.data(), st.sampled_from(TEXTS))
 def test_index_maps_are_numpy_and_einops(data: st.DataObject, text: str) -> None:
     """Random chains of reshapes and transposes: equal to the einops text exactly where the arrays are equal."""
-    parsed = parse_text(text)
-    assert parsed is not None
+    parsed = parse_axes(text)
+    assert isinstance(parsed, AxesText)
     names = sorted({a for g in parsed.left for a in g if isinstance(a, str)})
     extents = {n: data.draw(st.integers(1, 3), label=n) for n in names}
     source = tuple(int(np.prod([extents[a] for a in g if isinstance(a, str)])) for g in parsed.left)

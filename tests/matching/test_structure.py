@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -370,6 +372,32 @@ emit:
     assert c.temporaries[0].shape == (3,)
     assert c.calls[1].operands == (("x", ValueRef("y/t")),)
     assert c.consumes == ("x",)
+
+
+def test_types_of_temporaries_that_the_kernel_does_not_tell() -> None:
+    """A cast's result has a type of its own; a reshape's a shape of its own."""
+    rule = """
+rule: sequence
+given: {x: "real[N, C]"}
+match:
+  - {variant: any, pattern: "y = Sigmoid(Flatten(Tanh(x), axis=0))"}
+emit:
+  - calls:
+      - {kernel: convert, args: {x: x}, results: {y: int8 t}}
+      - {kernel: flat, args: {x: t}, results: {y: "[1, N * C] u"}}
+      - {kernel: convert, args: {x: u}}
+"""
+    k = kernels_of(
+        replace(
+            kernel("convert", {"x": "T[*S]"}, "U[*S]"), dtypes={"T": ("float32", "int8"), "U": ("float32", "int8")}
+        ),
+        kernel("flat", {"x": "T[*S]"}, "T[P, Q]", sizes={"P": "given", "Q": "given"}),
+    )
+    v = view_of("t (float[2,3] x) => (float[1,6] y) { a = Tanh(x)\n b = Flatten<axis = 0>(a)\n y = Sigmoid(b) }")
+    (c,) = run(v, rules_of(rule), k).candidates
+    assert [(t.name, t.dtype, t.shape) for t in c.temporaries] == [("y/t", "int8", (2, 3)), ("y/u", "int8", (1, 6))]
+    missing = run(v, rules_of(rule.replace("int8 t", "bool t")), k)
+    assert "convert takes y as float32 or int8, not bool" in reasons(missing)
 
 
 def test_nearest_declines_of_a_node() -> None:
