@@ -141,7 +141,9 @@ class _Binder:
             else:
                 env = {k: v for k, v in self.env.items() if k not in dict(self.axes.kernel.axes)}
                 index.append(substitute(substitute(e, env), self.axes.single()))
-        return BoundAccumulator(acc.name, np.dtype(acc.dtype).itemsize, tuple(index), self.axes.expand(acc.over))
+        return BoundAccumulator(
+            acc.name, np.dtype(acc.dtype).itemsize, tuple(index), self.axes.expand(acc.over), acc.ordered
+        )
 
 
 def _reads(o: BoundOperand) -> frozenset[str]:

@@ -40,6 +40,7 @@ class BoundAccumulator:
     itemsize: int
     index: tuple[Expr, ...]
     over: tuple[str, ...]
+    ordered: bool = False  # a recurrence's state: `over` is walked in this sequence
 
 
 @dataclass(frozen=True, slots=True)

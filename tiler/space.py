@@ -64,19 +64,26 @@ class Space:
         )
 
     def orders(self) -> list[tuple[str, ...]]:
-        """Loop orders, reductions innermost; of two neighbours that every operand treats alike only one sequence."""
-        over = self.call.accumulate.over if self.call.accumulate else ()
+        """Loop orders, reductions innermost; of two neighbours that every operand treats alike only one sequence.
+        What a recurrence runs over has one sequence, its own."""
+        kept = self.call.accumulate
+        over = kept.over if kept else ()
         outer = [a for a in self.grid.axes if a not in over]
-        inner = [a for a in self.grid.axes if a in over]
+        inner = [a for a in over if a in self.grid.axes]
         kind = {a: tuple(a in r for r in self.reads) for a in self.grid.axes}
         place = {a: i for i, a in enumerate(self.grid.axes)}
+
+        def fixed(a: str, b: str) -> bool:
+            return kept is not None and kept.ordered and a in over and b in over
+
         found = []
         for first in permutations(outer):
-            for last in permutations(inner):
+            for last in [tuple(inner)] if kept and kept.ordered else permutations(inner):
                 order = first + last
                 pairs = pairwise(order)
                 same_side = all(
-                    kind[a] != kind[b] or place[a] < place[b] or (a in over) != (b in over) for a, b in pairs
+                    kind[a] != kind[b] or place[a] < place[b] or (a in over) != (b in over) or fixed(a, b)
+                    for a, b in pairs
                 )
                 if same_side:
                     found.append(order)

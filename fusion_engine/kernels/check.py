@@ -174,7 +174,7 @@ class _Checker:
             ("gather", i.gather, operands),
             ("reuse", tuple(i.reuse or ()) + tuple(x for v in (i.reuse or {}).values() for x in v), operands),
             ("origin", tuple(o.split(".")[0] for o in i.origin), axes | operands),
-            ("accumulate", i.accumulate.over if i.accumulate else (), axes),
+            (_kept_key(i), i.accumulate.over if i.accumulate else (), axes),
         ):
             for name in used:
                 if name not in known:
@@ -202,6 +202,10 @@ class _Checker:
         """`x_h`: the extent of operand x's L1 tile along h; `x_i0` along the axes of a group."""
         dims = {f"{o.name}_{d.lower()}" for o in self.kernel.operands for d in o.dims if not d.startswith("*")}
         return dims | {f"{o.name}_{a}" for o in self.kernel.operands for a in self._axis_names(i)}
+
+
+def _kept_key(i: Implementation) -> str:
+    return "carry" if i.accumulate is not None and i.accumulate.ordered else "accumulate"
 
 
 def why_not_monotone(index: Expr, axes: frozenset[str]) -> str | None:

@@ -61,12 +61,17 @@ class Scratch:
 
 @dataclass(frozen=True, slots=True)
 class Accumulate:
-    """Partial sums in L1 over split reduction axes; the call gets `first` and `last`."""
+    """What stays in L1 from tile to tile over split axes; the call gets `first` and `last`.
+
+    `accumulate`: partial sums over reduction axes. `carry` (`ordered`): a recurrence's state; its axes are walked in
+    the sequence of `over`, outermost first, each ascending, and results may run along them.
+    """
 
     name: str
     dtype: str
     index: tuple[Expr, ...]
     over: tuple[str, ...]
+    ordered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from fusion_engine.marked_yaml import (
 
 IMPLEMENTATION_KEYS = (
     "name", "source", "symbol", "cycles", "orders", "whole", "team", "tile", "align", "scratch", "when", "accumulate",
-    "reads_at", "reuse", "gather", "origin", "rank", "isa", "stack",
+    "carry", "reads_at", "reuse", "gather", "origin", "rank", "isa", "stack",
 )  # fmt: skip
 
 ALIGNED = 16  # bytes: where the tiler lets every buffer begin
@@ -52,7 +52,7 @@ def read_implementation(m: Marked, operands: Sequence[OperandType], problems: Pr
         align=_align(m.get("align"), problems),
         scratch=_scratch(m.get("scratch"), problems),
         when=read_conditions(m.get("when"), "when", problems),
-        accumulate=_accumulate(m.get("accumulate"), problems),
+        accumulate=_kept(m, problems),
         reads_at=_reads_at(m.get("reads_at"), problems),
         reuse={k.text: as_texts(v, "reuse", problems) for k, v in pairs(m.get("reuse"), "reuse", problems)},
         gather=as_texts(m.get("gather"), "gather", problems),
@@ -191,14 +191,22 @@ def _scratch(m: Marked | None, problems: Problems) -> tuple[Scratch, ...]:
     return tuple(result)
 
 
-def _accumulate(m: Marked | None, problems: Problems) -> Accumulate | None:
-    for key, value in pairs(m, "accumulate", problems):
-        if not check_map(value, "accumulate", ("type", "index", "over"), problems, required=("type", "index", "over")):
+def _kept(m: Marked, problems: Problems) -> Accumulate | None:
+    """`accumulate` or `carry`: what stays in L1 from tile to tile."""
+    carry = m.get("carry")
+    if carry is not None and m.get("accumulate") is not None:
+        problems.append(carry.error("an implementation keeps one thing: `accumulate` or `carry`, not both"))
+    return _kept_as("accumulate", m.get("accumulate"), problems) or _kept_as("carry", carry, problems)
+
+
+def _kept_as(what: str, m: Marked | None, problems: Problems) -> Accumulate | None:
+    for key, value in pairs(m, what, problems):
+        if not check_map(value, what, ("type", "index", "over"), problems, required=("type", "index", "over")):
             return None
         index = [read_expression(i, "an index", problems) for i in as_list(value.get("index"), "index", problems)]
         dtype = as_text(value.get("type"), "type", problems) or "int32"
         over = as_texts(value.get("over"), "over", problems)
-        return Accumulate(key.text, dtype, tuple(i for i in index if i is not None), over)
+        return Accumulate(key.text, dtype, tuple(i for i in index if i is not None), over, what == "carry")
     return None
 
 

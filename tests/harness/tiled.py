@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 from hypothesis import strategies as st
 
-from fusion_engine.expr import evaluate
+from fusion_engine.expr import evaluate, names
 from fusion_engine.graph import FusedGraph, resolve_storage
 from fusion_engine.kernels.descriptor import Implementation, Kernel
 from tests.harness.bind import Attrs, Operands, Orders, bind_kernel
@@ -134,7 +134,7 @@ class _Run:
         return {o.name: self._logical(o) for o in self.bound.operands if o.role == "out"}
 
     def _outer_tile(self, position: dict[str, tuple[int, int]], over: Sequence[str], sizes: Mapping[str, int]) -> None:
-        extents = {a: n for a, n in self.bound.extents.items() if a in over}
+        extents = {a: self.bound.extents[a] for a in over}
         inner = list(_positions(extents, sizes))
         kept = _L1(self.rng)
         for i, p in enumerate(inner):
@@ -162,9 +162,14 @@ class _Run:
             l1.place(acc.name, junk if first else kept.bytes_of(acc.name), working=True)
         self._call(tile, l1, first, last)
         for name, o in self.operands.items():
-            if o.role == "out" and last:
+            if o.role == "out" and (last or self._runs_along(o)):
                 _view(o, boxes[name], self.far[name])[...] = l1.array(name)
         return l1
+
+    def _runs_along(self, o: BoundOperand) -> bool:
+        """Whether a result has its own part in each tile of the kept axes: a recurrence's sequence."""
+        over = self.bound.accumulate.over if self.bound.accumulate else ()
+        return any(names(i) & set(over) for i in o.index if i is not None)
 
     def _sums(self, ranges: Mapping[str, AxisRange]) -> int:
         acc = self.bound.accumulate

@@ -1,0 +1,48 @@
+"""Random calls of the kernels over sequences: recurrent layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from tests.kernels_compute.cases import Case
+
+Rng = np.random.Generator
+
+
+def floats(rng: Rng, shape: tuple[int, ...], size: float = 1.0) -> np.ndarray:
+    return (rng.standard_normal(shape) * size).astype(np.float32)
+
+
+def sizes(rng: Rng) -> tuple[int, int, int]:
+    """Steps, rows, units: the units around the blocks of 16 that the kernels take at once."""
+    return int(rng.integers(1, 6)), int(rng.integers(1, 5)), int(rng.choice([1, 3, 16, 17, 35, 48]))
+
+
+def states(rng: Rng, *names: str, shape: tuple[int, int]) -> dict[str, np.ndarray]:
+    return {n: floats(rng, shape) for n in names if rng.random() < 0.5}
+
+
+def gru(rng: Rng) -> Case:
+    t, n, u = sizes(rng)
+    operands = {"x": floats(rng, (t, n, 3, u)), "r": floats(rng, (3, u, u), 0.3)} | states(rng, "h0", shape=(n, u))
+    if rng.random() < 0.7:
+        operands["b"] = floats(rng, (u,))
+    return Case(operands, {"reverse": int(rng.integers(0, 2)), "linear_before_reset": int(rng.random() < 0.7)})
+
+
+def lstm(rng: Rng) -> Case:
+    t, n, u = sizes(rng)
+    operands = {"x": floats(rng, (t, n, 4, u)), "r": floats(rng, (4, u, u), 0.3)}
+    return Case(operands | states(rng, "h0", "c0", shape=(n, u)), {"reverse": int(rng.integers(0, 2))})
+
+
+def rnn(rng: Rng) -> Case:
+    t, n, u = sizes(rng)
+    relu = int(rng.integers(0, 2))
+    operands = {"x": floats(rng, (t, n, u)), "r": floats(rng, (u, u), 0.3 / (1 + relu))}
+    return Case(operands | states(rng, "h0", shape=(n, u)), {"reverse": int(rng.integers(0, 2)), "relu": relu})
+
+
+CASES: Mapping[str, Callable[[Rng], Case]] = {"gru_f32": gru, "lstm_f32": lstm, "rnn_f32": rnn}
