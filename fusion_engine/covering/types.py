@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fusion_engine.diagnostics import Span
 from fusion_engine.graph import Alias, CallAttr
 
 
@@ -70,15 +71,37 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class Cause:
+    """What stopped an attempt: one sentence, and apart what the graph `had`, what the rule would `want`, what could
+    change, and the place of the rule's text."""
+
+    reason: str
+    had: str = ""
+    want: str = ""
+    help: str = ""
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Decline:
-    """Why a rule's variant did not fire at a node: the best attempt's sentence, its nodes, how far it came (0..1)."""
+    """Why a rule's variant did not fire at a node: the best attempt's cause, its nodes, how far it came (0..1).
+
+    `matched` of the `needed` operators fitted.
+    """
 
     rule: str
     variant: str
     root: int
-    reason: str
+    cause: Cause
     nodes: tuple[int, ...]
     depth: float
+    matched: int = 0
+    needed: int = 0
+
+    @property
+    def reason(self) -> str:
+        """The cause in one sentence."""
+        return self.cause.reason
 
 
 @dataclass(frozen=True, slots=True, eq=False)

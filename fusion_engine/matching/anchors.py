@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fusion_engine.covering.types import Cause
 from fusion_engine.language.types import (
     Alternatives,
     Capture,
@@ -83,7 +84,7 @@ def _anchored(matcher: Matcher, anchors: tuple[tuple[int, int], ...]) -> Continu
                 matcher(st, candidate)
             return
         if st.explain:
-            st.fail("the results share no value")
+            st.fail(Cause("the results share no value"))
 
     return anchored
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fusion_engine.covering.types import Candidate, ValueRef
+from fusion_engine.covering.types import Candidate, Cause, ValueRef
 from fusion_engine.language.types import EmitEntry, OpPattern
 from fusion_engine.matching.contents import contents_read
 from fusion_engine.matching.emission import DeclinedError, Emission, Emitter
@@ -31,7 +31,7 @@ class Refused:
     """An emit entry (None: the match as a whole) that did not take a match."""
 
     entry: int | None
-    reason: str
+    cause: Cause
     nodes: tuple[int, ...]
 
 
@@ -47,8 +47,8 @@ class Taken:
     settled: set[frozenset[int]] = field(default_factory=set)  # node sets of which another binding gives nothing new
     refused: list[Refused] = field(default_factory=list)
 
-    def refuse(self, entry: int | None, reason: str, nodes: tuple[int, ...] = ()) -> None:
-        refused = Refused(entry, reason, nodes)
+    def refuse(self, entry: int | None, cause: Cause, nodes: tuple[int, ...] = ()) -> None:
+        refused = Refused(entry, cause, nodes)
         if refused not in self.refused:
             self.refused.append(refused)
 
@@ -61,7 +61,7 @@ def candidates_of(
         return
     leaking = leak(facts, compiled, s)
     if leaking is not None:
-        taken.refuse(None, leaking.reason, leaking.nodes)
+        taken.refuse(None, leaking.cause, leaking.nodes)
         return
     like = None if explain else likeness(facts, compiled, s, _contents(emitter, compiled))
     if like is None:
@@ -107,7 +107,7 @@ def _reals(facts: Facts, compiled: Compiled, s: Solution) -> Mapping[str, Any]:
 def _emit_entries(facts: Facts, emitter: Emitter, compiled: Compiled, s: Solution, taken: Taken) -> None:
     env = base_environment(facts, compiled, s)
     if isinstance(env, Refusal):
-        taken.refuse(None, env.reason, env.nodes)
+        taken.refuse(None, env.cause, env.nodes)
         return
     settled = True
     for position, entry in enumerate(compiled.rule.emit):
@@ -131,7 +131,7 @@ def _try_entry(
     """Whether another binding of the same nodes could give nothing more."""
     choices = result_choices(facts, s.results, entry)
     if isinstance(choices, str):
-        taken.refuse(position, f"{_kernels(entry)}: {choices}")
+        taken.refuse(position, _of_entry(entry, Cause(choices)))
         return True
     settled = True
     for made in choices:
@@ -142,13 +142,15 @@ def _try_entry(
             taken.candidates.append(_candidate(facts, emitter, compiled, s, env, position, entry, made))
             taken.keys.add(key)
         except DeclinedError as e:
-            taken.refuse(position, f"{_kernels(entry)}: {e}")
+            taken.refuse(position, _of_entry(entry, e.cause))
             settled = False
     return settled
 
 
-def _kernels(entry: EmitEntry) -> str:
-    return ", ".join(c.kernel for c in entry.calls)
+def _of_entry(entry: EmitEntry, cause: Cause) -> Cause:
+    """The same cause, saying which kernel it is about, at the entry where it has no place of its own."""
+    kernels = ", ".join(c.kernel for c in entry.calls)
+    return replace(cause, reason=f"{kernels}: {cause.reason}", span=cause.span or entry.calls[0].span)
 
 
 def _candidate(

@@ -11,13 +11,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+<<<<<<< /tmp/tmpo_4z7ihu/a
+from fusion_engine.covering.types import Cause
 from fusion_engine.language.axes import AxesText, parse_axes, solve_axes
+from fusion_engine.language.printing import capture_type_text
+=======
+>>>>>>> /tmp/tmpo_4z7ihu/c
 from fusion_engine.language.types import (
     Absent,
     Alternatives,
     Anything,
     Capture,
     Expression,
+    CaptureType,
     Literal,
     Named,
     OpPattern,
@@ -45,7 +51,8 @@ class Layout:
 
     facts: Facts
     classes: Mapping[str, tuple[str, ...]]
-    checks: Mapping[str, Check]  # what `given` says of a capture, by name
+    given: Mapping[str, CaptureType]
+    checks: Mapping[str, Check]  # the same, ready to ask
     inner: frozenset[str]
     slots: dict[str, int] = field(default_factory=dict)
     operators: int = 0
@@ -61,8 +68,8 @@ class Layout:
 def compile_pattern(p: Pattern, then: Continue, layout: Layout, label: str = "", moved: bool = False) -> Matcher:
     """`label` names the value for messages and `inner:`; `moved`: only movements lie between it and the root."""
     match p:
-        case Capture(name=name):
-            return _capture(name, then, layout)
+        case Capture():
+            return _capture(p, then, layout)
         case Anything():
             return lambda st, _: then(st)
         case Absent():
@@ -87,22 +94,23 @@ def compile_pattern(p: Pattern, then: Continue, layout: Layout, label: str = "",
 # ---- captures ----
 
 
-def _capture(name: str, then: Continue, layout: Layout) -> Matcher:
+def _capture(p: Capture, then: Continue, layout: Layout) -> Matcher:
+    name = p.name
     slot, check, inner = layout.slot(name), layout.checks.get(name), name in layout.inner
 
     def capture(st: State, value: Value) -> None:
         if value is None:
             if st.explain:
-                st.fail(f"{name} is absent")
+                st.fail(_absence(p))
             return
         bound = st.values[slot]
         if bound is not None:
-            _again(st, name, bound, value, inner, then)
+            _again(st, p, bound, value, inner, then)
             return
         reason = check(st, value) if check is not None else None
         if reason is not None:
             if st.explain:
-                st.fail(reason, *_makers(st, value))
+                st.fail(_mistyped(st, p, value, reason, layout), *_makers(st, value))
             return
         st.values[slot] = value
         then(st)
@@ -111,11 +119,11 @@ def _capture(name: str, then: Continue, layout: Layout) -> Matcher:
     return capture
 
 
-def _again(st: State, name: str, bound: object, value: Value, inner: bool, then: Continue) -> None:
+def _again(st: State, p: Capture | Named, bound: object, value: Value, inner: bool, then: Continue) -> None:
     """The second occurrence of a name: the same value. An inner value's own DequantizeLinear is inside too."""
     if not st.facts.same(bound, value):
         if st.explain:
-            st.fail(f"{name} would be two values, {describe(st, bound)} and {describe(st, value)}", *_makers(st, value))
+            st.fail(_two_values(st, p, bound, value), *_makers(st, value))
         return
     made = st.facts.maker(value) if inner and isinstance(value, str) and value != bound else None
     if made is None or made.op != DEQUANTIZE:
@@ -127,21 +135,21 @@ def _again(st: State, name: str, bound: object, value: Value, inner: bool, then:
 
 
 def _named(p: Named, matcher: Matcher, then: Continue, layout: Layout) -> Matcher:
-    name, slot, check = p.name, layout.slot(p.name), layout.checks.get(p.name)
+    slot, check = layout.slot(p.name), layout.checks.get(p.name)
 
     def named(st: State, value: Value) -> None:
         bound = st.values[slot]
         if bound is not None:
-            _again(st, name, bound, value, True, then)
+            _again(st, p, bound, value, True, then)
             return
         if value is None:
             if st.explain:
-                st.fail(f"{name} is absent")
+                st.fail(_absence(p))
             return
         reason = check(st, value) if check is not None else None
         if reason is not None:
             if st.explain:
-                st.fail(reason, *_makers(st, value))
+                st.fail(_mistyped(st, p, value, reason, layout), *_makers(st, value))
             return
         st.values[slot] = value
         matcher(st, value)
@@ -188,7 +196,9 @@ def _absent(p: Absent, then: Continue) -> Matcher:
         if value is None:
             then(st)
         elif st.explain:
-            st.fail(f"{_at(p)} wants no input, the graph has {describe(st, value)}", *_makers(st, value))
+            had = describe(st, value)
+            reason, change = f"the pattern wants no input, the graph has {had}", "drop the input, or capture it"
+            st.fail(Cause(reason, had, "no input", change, p.span), *_makers(st, value))
 
     return absent
 
@@ -203,7 +213,7 @@ def _literal(p: Literal, then: Continue) -> Matcher:
         ):
             then(st)
         elif st.explain:
-            st.fail(f"{_at(p)} wants {_say(wanted)}, the graph has {describe(st, value)}", *_makers(st, value))
+            st.fail(_another_literal(p, describe(st, value)), *_makers(st, value))
 
     return literal
 
@@ -232,7 +242,7 @@ def _operator(p: OpPattern, then: Continue, layout: Layout, label: str, moved: b
     parent = layout.operator()
     defaults = dict(p.defaults)
     if p.rest is not None:
-        then = _rest(len(p.inputs), p.rest, parent, then, layout)
+        then = _rest(p, p.rest, parent, then, layout)
     for i in reversed(range(len(p.inputs))):
         then = _operand(p, i, parent, defaults.get(i), then, layout)
     accepted = layout.classes[p.op_class] if p.op_class is not None else ()
@@ -258,8 +268,8 @@ def _operand(p: OpPattern, i: int, parent: int, default: float | None, then: Con
     return operand
 
 
-def _rest(start: int, name: str, parent: int, then: Continue, layout: Layout) -> Continue:
-    slot, check = layout.slot(name), layout.checks.get(name)
+def _rest(p: OpPattern, name: str, parent: int, then: Continue, layout: Layout) -> Continue:
+    start, slot, check = len(p.inputs), layout.slot(name), layout.checks.get(name)
 
     def rest(st: State) -> None:
         parts = tuple(v for v in st.node(parent).inputs[start:] if v is not None)
@@ -270,7 +280,7 @@ def _rest(start: int, name: str, parent: int, then: Continue, layout: Layout) ->
             reason = check(st, part) if check is not None else None
             if reason is not None:
                 if st.explain:
-                    st.fail(reason, *_makers(st, part))
+                    st.fail(_mistyped(st, Capture(name, p.span), part, reason, layout), *_makers(st, part))
                 return
         st.values[slot] = parts
         then(st)
@@ -305,7 +315,8 @@ def _rearrange(p: Rearrange, operand: Matcher, layout: Layout) -> Matcher:
             del st.inside[len(st.inside) - len(chain.nodes) :]
             del st.extents[before:]
         if not tried and st.explain:
-            st.fail(f"no movement before {describe(st, value)} is `{p.text}`", *_makers(st, value))
+            had = describe(st, value)
+            st.fail(Cause(f"no movement before {had} is `{p.text}`", had, p.text, "", p.span), *_makers(st, value))
 
     return rearranged
 
@@ -323,6 +334,46 @@ def _known_extents(st: State, slots: Mapping[str, int]) -> dict[str, int]:
 
 
 def describe(st: State, value: object) -> str:
+def _absence(p: Capture | Named) -> Cause:
+    change = f"write `{p.name} | None`, typed `| none` in given, if the kernel can do without"
+    return Cause(f"{p.name} is absent", "no input", "a value", change, p.span)
+
+
+def _mistyped(st: State, p: Capture | Named, value: Value, reason: str, layout: Layout) -> Cause:
+    given = layout.given[p.name]
+    return Cause(reason, describe_type(st, value), capture_type_text(given), _retype(given, reason), p.span)
+
+
+def _retype(given: CaptureType, reason: str) -> str:
+    if reason.endswith("is not constant"):
+        return "make it an initializer of the model"
+    if reason.endswith("unknown"):
+        return "say what the symbolic dimensions are: --dim NAME=VALUE"
+    return f"line {given.span.line} of the rule types it" if given.span.line else ""
+
+
+def _two_values(st: State, p: Capture | Named, bound: object, value: Value) -> Cause:
+    first, second = describe(st, bound), describe(st, value)
+    change = f"the same value in both places, or two names if `{p.name}` may be two values"
+    return Cause(f"{p.name} would be two values, {first} and {second}", second, first, change, p.span)
+
+
+def _another_literal(p: Literal, had: str) -> Cause:
+    wanted = _say(p.value)
+    change = "a name in place of the number captures any value"
+    return Cause(f"the pattern wants {wanted}, the graph has {had}", had, wanted, change, p.span)
+
+
+def describe_type(st: State, value: object) -> str:
+    """A value with its type: `Relu `r`: float32[1, 8]`."""
+    words = describe(st, value)
+    if not isinstance(value, (str, Virtual)):
+        return words
+    shape = st.facts.shape(value)
+    extents = "?" if shape is None else ", ".join("?" if d is None else str(d) for d in shape)
+    return f"{words}, {st.facts.dtype(value) or '?'}[{extents}]"
+
+
     """A value as a reader of the model knows it: the operator that makes it, or a constant, or an input."""
     if value is None:
         return "no input"
@@ -343,10 +394,6 @@ def describe(st: State, value: object) -> str:
 
 def _say(value: object) -> str:
     return f"{value:.9g}" if isinstance(value, float) else str(list(value) if isinstance(value, tuple) else value)
-
-
-def _at(p: Pattern) -> str:
-    return f"line {p.span.line}, column {p.span.col}" if p.span.line else "the pattern"
 
 
 def _makers(st: State, value: Value) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fusion_engine.covering.types import Constant, EmittedCall, Operand, Temporary, ValueRef
+from fusion_engine.covering.types import Cause, Constant, EmittedCall, Operand, Temporary, ValueRef
 from fusion_engine.graph import Alias, CallAttr
 from fusion_engine.kernels.descriptor import Kernel, OperandType
 from fusion_engine.kernels.fitting import why_not
@@ -27,6 +27,10 @@ Cost = Callable[[Kernel, Sizes], float]
 
 class DeclinedError(Exception):
     """This entry does not take this match, and why."""
+
+    def __init__(self, cause: Cause | str) -> None:
+        self.cause = Cause(cause) if isinstance(cause, str) else cause
+        super().__init__(self.cause.reason)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,14 @@ class Dims:
     group: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """Why the shapes do not fit together, and the capture at which that showed."""
+
+    name: str
+    reason: str
+
+
 def compile_check(name: str, given: CaptureType) -> Callable[[State, object], str | None]:
     """What is known when a capture is bound: constness, element type, rank. Gives the reason against, or None."""
     family = FAMILIES.get(given.dtype) or (None if given.dtype == "any" else frozenset((given.dtype,)))
@@ -67,7 +75,7 @@ def compile_dims(name: str, dims: tuple[str, ...]) -> Dims:
 
 def solve_dims(
     typed: Iterable[tuple[Dims, tuple[int | str | None, ...]]], known: Mapping[str, Any]
-) -> dict[str, Any] | str:
+) -> dict[str, Any] | Misfit:
     """Size symbols (ints, groups as tuples) from the shapes of the captures, or why they do not fit together.
 
     `known` are integer attributes that dims may read.
@@ -77,7 +85,7 @@ def solve_dims(
     for dims, shape in typed:
         reason = _pair(dims, shape, env, waiting)
         if reason is not None:
-            return reason
+            return Misfit(dims.name, reason)
     while waiting:
         left = []
         for item in waiting:
@@ -85,9 +93,9 @@ def solve_dims(
             if reason is None:
                 left.append(item)
             elif reason:
-                return reason
+                return Misfit(item[0], reason)
         if len(left) == len(waiting):
-            return f"the sizes of {left[0][0]} cannot be solved"
+            return Misfit(left[0][0], f"the sizes of {left[0][0]} cannot be solved")
         waiting = left
     return env
 

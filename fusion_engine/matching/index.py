@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from fusion_engine.language.trees import walk
+from fusion_engine.language.trees import children, walk
 from fusion_engine.language.types import (
     Alternatives,
     Expression,
@@ -37,6 +37,7 @@ class Compiled:
     start: Matcher
     slots: Mapping[str, int]
     operators: int
+    needed: int  # operators of the shortest alternative
     dims: tuple[Dims, ...]
     late_let: frozenset[str]  # `let` names that read a result's storage
     position: int
@@ -88,7 +89,7 @@ def compile_variant(
 ) -> Compiled:
     """Closures and checks of one variant for one view."""
     checks = {name: compile_check(name, given) for name, given in rule.given.items()}
-    layout = Layout(facts, classes, checks, frozenset((*variant.inner, *variant.results)))
+    layout = Layout(facts, classes, rule.given, checks, frozenset((*variant.inner, *variant.results)))
     finish = compile_extras(variant, layout, _found)
     start = compile_pattern(_named_root(variant), finish, layout, variant.results[0])
     for name in (*variant.captures, *variant.attr_captures, *variant.inner, *variant.results):
@@ -96,7 +97,18 @@ def compile_variant(
     dims = tuple(compile_dims(name, g.dims) for name, g in rule.given.items() if g.dims is not None)
     late = _late(variant)
     region = frozenset(classes[variant.region]) if variant.region is not None else frozenset[str]()
-    return Compiled(rule, variant, start, layout.slots, layout.operators, dims, late, position, _with(variant), region)
+    needed = sum(_least_operators(p) for p in (variant.pattern, *variant.extra))
+    return Compiled(
+        rule, variant, start, layout.slots, layout.operators, needed, dims, late, position, _with(variant), region
+    )
+
+
+def _least_operators(pattern: Pattern) -> int:
+    """How many operators the shortest way through the pattern has."""
+    inner = [_least_operators(c) for c in children(pattern)]
+    if isinstance(pattern, Alternatives):
+        return min(inner, default=0)
+    return sum(inner) + isinstance(pattern, OpPattern)
 
 
 def _found(st: State) -> None:

@@ -9,6 +9,7 @@ from functools import cache
 
 import onnx.defs
 
+from fusion_engine.covering.types import Cause
 from fusion_engine.language.operators import operators
 from fusion_engine.language.types import AttrPattern, OpPattern
 from fusion_engine.matching.facts import DEQUANTIZE, QUANTIZE, Known, Virtual
@@ -86,13 +87,13 @@ def compile_operator(
         node = view.nodes[index] if index is not None else _maker(st, value)
         if node is None:
             if st.explain:
-                st.fail(f"{wanted} is expected for {label}, the graph has {_source(value)}")
+                st.fail(_other_operator(p, wanted, label, _source(value)))
             return
         if isinstance(value, Virtual) or not (node.op == op or takes(node)):
             looked = _through(st, value, node, label, moved)
             if looked is None:
                 if st.explain:
-                    st.fail(f"{wanted} is expected for {label}, the graph has {node_name(node)}", node.index)
+                    st.fail(_other_operator(p, wanted, label, node_name(node)), node.index)
                 return
             real, pair = looked
             st.pairs.append(pair)
@@ -101,10 +102,15 @@ def compile_operator(
             del st.inside[len(st.inside) - len(pair.nodes) :]
             st.pairs.pop()
             return
-        reason = _unfit(st, node, value, output, arity, variadic) or _silent(node, mentioned)
+        reason = _unfit(st, node, value, output, arity, variadic)
         if reason is not None:
             if st.explain:
-                st.fail(reason, node.index, near=True)
+                st.fail(Cause(reason, node_name(node), span=p.span), node.index, near=True)
+            return
+        silent = _silent(node, mentioned)
+        if silent is not None:
+            if st.explain:
+                st.fail(_unmentioned(p, *silent), node.index, near=True)
             return
         st.step()
         if captured is not None and not _may_bind(st, captured, Known(node.op)):
@@ -178,14 +184,25 @@ def _unfit(st: State, node: ViewNode, value: object, output: int, arity: int, va
 # ---- attributes ----
 
 
-def _silent(node: ViewNode, mentioned: frozenset[str]) -> str | None:
+def _silent(node: ViewNode, mentioned: frozenset[str]) -> tuple[str, str, str] | None:
+    """The attribute that the pattern leaves at its default and the node does not: its name, value and default."""
     for name, default in silent_attributes(node.op, mentioned):
         found = node.attrs.get(name)
         if found is None or found == default or _neutral(name, found):
             continue
         if not attribute_equals(found, default):
-            return f"{name} is {_say(found)}, which the pattern does not mention (the default is {_say(default)})"
+            return name, _say(found), _say(default)
     return None
+
+
+def _unmentioned(p: OpPattern, name: str, had: str, default: str) -> Cause:
+    reason = f"{name} is {had}, which the pattern does not mention (the default is {default})"
+    return Cause(reason, f"{name}={had}", f"{name}={default}", f"write `{name}={name}` if the kernel takes it", p.span)
+
+
+def _other_operator(p: OpPattern, wanted: str, label: str, had: str) -> Cause:
+    reason = f"{wanted} is expected for {label}, the graph has {had}"
+    return Cause(reason, had, wanted, "an alternative `p | q` can accept another form", p.span)
 
 
 def _neutral(name: str, found: object) -> bool:
@@ -217,11 +234,20 @@ def _bind_attributes(st: State, node: ViewNode, attrs: Attributes) -> list[int] 
             fits = _may_bind(st, slot, Known(found))
         if not fits:
             if st.explain:
-                st.fail(f"{a.name} is {_say(found)}, not {_say(a.literal)}", node.index, near=True)
+                st.fail(_other_attribute(st, a, slot, found), node.index, near=True)
             for at in bound:
                 st.values[at] = None
             return None
     return bound
+
+
+def _other_attribute(st: State, a: AttrPattern, slot: int | None, found: object) -> Cause:
+    bound = None if slot is None else st.values[slot]
+    wanted = _say(bound.value if isinstance(bound, Known) else a.literal)
+    change = "a name in place of the value captures any" if slot is None else f"`{a.capture}` is bound already"
+    return Cause(
+        f"{a.name} is {_say(found)}, not {wanted}", f"{a.name}={_say(found)}", f"{a.name}={wanted}", change, a.span
+    )
 
 
 def _may_bind(st: State, slot: int, value: Known) -> bool:

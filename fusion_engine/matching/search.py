@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 from fusion_engine.collection import paused
 from fusion_engine.covering.cost import call_cost
-from fusion_engine.covering.types import Candidate, Decline
+from fusion_engine.covering.types import Candidate, Cause, Decline
 from fusion_engine.kernels.descriptor import Kernel
 from fusion_engine.language.types import RuleSet
 from fusion_engine.matching.candidates import Refused, Taken, candidates_of
@@ -175,8 +175,8 @@ def _exhausted(run: _Run, compiled: Compiled, node: ViewNode) -> None:
     key = (compiled.rule.name, compiled.variant.name)
     run.exhausted[key] = run.exhausted.get(key, 0) + 1
     if run.explain:
-        reason = f"the search took more than {run.budget} steps"
-        run.declines.append(Decline(*key, node.index, reason, (node.index,), 1.0))
+        cause = Cause(f"the search took more than {run.budget} steps", span=compiled.variant.span)
+        run.declines.append(Decline(*key, node.index, cause, (node.index,), 1.0))
 
 
 def _notes(run: _Run) -> tuple[str, ...]:
@@ -192,12 +192,15 @@ def _notes(run: _Run) -> tuple[str, ...]:
 def _explain(run: _Run, compiled: Compiled, node: ViewNode, taken: Taken, miss: Miss) -> None:
     """Entries that declined a match; where nothing was matched, the deepest attempt."""
     name, variant = compiled.rule.name, compiled.variant.name
+    needed = compiled.needed
     for refused in taken.refused:
-        run.declines.append(Decline(name, variant, node.index, refused.reason, _blame(node, refused), 1.0))
+        blame = _blame(node, refused)
+        run.declines.append(Decline(name, variant, node.index, refused.cause, blame, 1.0, needed, needed))
     if taken.candidates or taken.refused or miss.matched < 0:
         return
-    depth = miss.matched / max(compiled.operators, 1)
-    run.declines.append(Decline(name, variant, node.index, miss.reason, miss.nodes or (node.index,), min(depth, 0.99)))
+    depth = min(miss.matched / max(needed, 1), 0.99)
+    nodes = miss.nodes or (node.index,)
+    run.declines.append(Decline(name, variant, node.index, miss.cause, nodes, depth, int(miss.matched), needed))
 
 
 def _blame(node: ViewNode, refused: Refused) -> tuple[int, ...]:

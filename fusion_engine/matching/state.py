@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from fusion_engine.covering.types import Cause
 from fusion_engine.graph import Quantisation
 from fusion_engine.language.types import Expression
 from fusion_engine.matching.facts import Facts, Known, Tensor
@@ -43,7 +44,7 @@ class Miss:
     """The deepest failed attempt: how many operators were matched, why it ended, at which nodes."""
 
     matched: float = -1.0
-    reason: str = ""
+    cause: Cause = field(default_factory=lambda: Cause(""))
     nodes: tuple[int, ...] = ()
 
 
@@ -71,14 +72,14 @@ class State:
         if self.steps > self.budget:
             raise ExhaustedError
 
-    def fail(self, reason: str, *nodes: int, near: bool = False) -> None:
+    def fail(self, cause: Cause, *nodes: int, near: bool = False) -> None:
         """Keep this attempt if it came further than the ones before. Called only where `explain` is set.
 
         `near`: the operator was the right one, something about it is not.
         """
         matched = self.matched + near / 2
         if matched > self.miss.matched:
-            self.miss = Miss(matched, reason, nodes)
+            self.miss = Miss(matched, cause, nodes)
 
     def node(self, slot: int) -> ViewNode:
         found = self.nodes[slot]
