@@ -11,19 +11,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-<<<<<<< /tmp/tmpo_4z7ihu/a
 from fusion_engine.covering.types import Cause
 from fusion_engine.language.axes import AxesText, parse_axes, solve_axes
 from fusion_engine.language.printing import capture_type_text
-=======
->>>>>>> /tmp/tmpo_4z7ihu/c
 from fusion_engine.language.types import (
     Absent,
     Alternatives,
     Anything,
     Capture,
-    Expression,
     CaptureType,
+    Expression,
     Literal,
     Named,
     OpPattern,
@@ -333,7 +330,6 @@ def _known_extents(st: State, slots: Mapping[str, int]) -> dict[str, int]:
 # ---- words ----
 
 
-def describe(st: State, value: object) -> str:
 def _absence(p: Capture | Named) -> Cause:
     change = f"write `{p.name} | None`, typed `| none` in given, if the kernel can do without"
     return Cause(f"{p.name} is absent", "no input", "a value", change, p.span)
@@ -374,6 +370,7 @@ def describe_type(st: State, value: object) -> str:
     return f"{words}, {st.facts.dtype(value) or '?'}[{extents}]"
 
 
+def describe(st: State, value: object) -> str:
     """A value as a reader of the model knows it: the operator that makes it, or a constant, or an input."""
     if value is None:
         return "no input"

@@ -137,7 +137,6 @@ def _sizes(facts: Facts, compiled: Compiled, s: Solution) -> dict[str, Any] | Mi
                 typed.append((dims, shape))
     known = {n: b.value for n, b in s.bound.items() if isinstance(b, Known) and isinstance(b.value, int)}
     return solve_dims(typed, {**dict(s.extents), **known})
-<<<<<<< /tmp/tmpf55s6w3v/a
 
 
 def _unfitting(facts: Facts, compiled: Compiled, s: Solution, misfit: Misfit) -> Cause:
@@ -146,8 +145,6 @@ def _unfitting(facts: Facts, compiled: Compiled, s: Solution, misfit: Misfit) ->
     had = "" if shape is None else f"{misfit.name} of shape [{', '.join(str(d) for d in shape)}]"
     change = "bind symbolic dimensions: --dim NAME=VALUE" if "unknown" in misfit.reason else ""
     return Cause(misfit.reason, had, f"{misfit.name}: {capture_type_text(given)}", change, given.span)
-=======
->>>>>>> /tmp/tmpf55s6w3v/c
 
 
 def _clash(sizes: Mapping[str, Any], values: Mapping[str, Any]) -> str | None:
