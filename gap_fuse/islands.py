@@ -19,12 +19,18 @@ def explained_islands(graph: FusedGraph, planned: Planned) -> list[dict[str, str
 
 
 def why(planned: Planned, island: Mapping[str, str]) -> str:
-    """The nearest decline at the nodes of an island, a sentence."""
+    """The nearest decline at the nodes of an island, a sentence.
+
+    Its last node comes first: a match from there is of the whole island, one from further up stops at a float.
+    """
     names = set(island["nodes"].split(", "))
     inside = [n.index for n in planned.view.nodes if n.op not in _BORDERS and names & set(n.origins)]
-    found = [d for n in inside for d in explain_node(planned.view, planned.rules, planned.kernels, n, planned.cost)]
-    ranked = sorted(found, key=lambda d: (not _of_integers(planned, d), d.rule != island["rule"], -d.depth))
-    return ranked[0].reason if ranked else "no rule with an integer kernel comes near"
+    found = [
+        (not _of_integers(planned, d), d.rule != island["rule"], -n, -d.depth, d.reason)
+        for n in inside
+        for d in explain_node(planned.view, planned.rules, planned.kernels, n, planned.cost)
+    ]
+    return min(found)[-1] if found else "no rule with an integer kernel comes near"
 
 
 def _of_integers(planned: Planned, decline: Decline) -> bool:
@@ -49,17 +55,27 @@ def float_islands(graph: FusedGraph) -> list[dict[str, str]]:
     ]
 
 
+def quantises(call: Call) -> bool:
+    """QuantizeLinear of its own, to integers of any width."""
+    return call.kernel.startswith("quantize_linear")
+
+
+def dequantises(call: Call) -> bool:
+    """DequantizeLinear of its own, from integers of any width."""
+    return call.kernel.startswith("dequantize_linear")
+
+
 def _is_float(graph: FusedGraph, call: Call) -> bool:
-    if call.kernel in ("quantize_linear", "dequantize_linear", "copy"):
+    if quantises(call) or dequantises(call) or call.kernel == "copy":
         return False
     return all(graph.buffer[b].dtype in _FLOAT for _, b in call.results)
 
 
 def _after_dequantise(graph: FusedGraph, call: Call) -> bool:
-    return any(_reaches(graph, buffer, "dequantize_linear") for _, buffer in call.operands)
+    return any(_reaches_dequantise(graph, buffer) for _, buffer in call.operands)
 
 
-def _reaches(graph: FusedGraph, buffer: str, kernel: str) -> bool:
+def _reaches_dequantise(graph: FusedGraph, buffer: str) -> bool:
     frontier, seen = [buffer], set()
     while frontier:
         owner = graph.root(frontier.pop())
@@ -67,7 +83,7 @@ def _reaches(graph: FusedGraph, buffer: str, kernel: str) -> bool:
             continue
         seen.add(owner)
         maker = graph.maker[owner]
-        if maker.kernel == kernel:
+        if dequantises(maker):
             return True
         if _is_float(graph, maker) or maker.kernel == "copy":
             frontier.extend(b for _, b in maker.operands)
@@ -82,7 +98,7 @@ def _before_quantise(graph: FusedGraph, read_by: Mapping[str, list[Call]], call:
             continue
         seen.add(owner)
         for reader in read_by.get(owner, []):
-            if reader.kernel == "quantize_linear":
+            if quantises(reader):
                 return True
             if _is_float(graph, reader) or reader.kernel == "copy":
                 frontier.extend(b for _, b in reader.results)

@@ -118,10 +118,21 @@ def summary(report: Report) -> str:
             if name == "l3_l2" and h["bytes"]
         ],
         f"  cycles    {cycles['compute']:,} computing, {cycles['total']:,} with data movement (modelled)",
-        *[f"  float     {i['call']} computes in float between integers: {i['why']}" for i in report["float_islands"]],
+        *_islands(report["float_islands"]),
         *[f"  note      {note}" for note in report["notes"]],
     ]
     return "\n".join(lines)
+
+
+def _islands(islands: Sequence[Mapping[str, str]]) -> list[str]:
+    """A line for each reason, naming its calls."""
+    calls: dict[str, list[str]] = {}
+    for island in islands:
+        calls.setdefault(island["why"], []).append(island["call"])
+    return [
+        f"  float     {', '.join(names)} compute{'s' if len(names) == 1 else ''} in float between integers: {why}"
+        for why, names in calls.items()
+    ]
 
 
 def _level(level: str, report: Report) -> str:

@@ -15,6 +15,7 @@ from fusion_engine.tolerances import KERNEL, NETWORK
 from gap_fuse.arrays import Samples, draw_samples, read_samples
 from gap_fuse.comparing import Difference, TopOne, difference, top_one
 from gap_fuse.compiling import Compiled, read_compiled
+from gap_fuse.islands import dequantises, quantises
 from gap_fuse.oracle import run_oracle
 from gap_fuse.proving import CallProof, prove_calls, unit_slack
 from gap_fuse.running import TIMINGS, Build, Execution, counter_mismatches, execute, ports
@@ -250,7 +251,7 @@ def output_step(graph: FusedGraph, name: str) -> float:
 
 def _dequantised(graph: FusedGraph, name: str) -> str | None:
     call = graph.maker.get(graph.root(name))
-    if call is None or call.kernel != "dequantize_linear":
+    if call is None or not dequantises(call):
         return None
     return graph.root(dict(call.operands)["x"])
 
@@ -262,7 +263,7 @@ def ends_in_softmax(graph: FusedGraph, name: str) -> bool:
         call = graph.maker[owner]
         if call.kernel.startswith("softmax"):
             return True
-        if call.kernel not in ("copy", "dequantize_linear", "quantize_linear", "flip_sign"):
+        if not (quantises(call) or dequantises(call) or call.kernel.startswith(("copy", "flip_sign"))):
             return False
         owner = graph.root(dict(call.operands)["x"])
     return False

@@ -33,6 +33,11 @@ def _is_nearest(draft: Draft, node: Node) -> bool:
     )
 
 
+def on_integers(node: Node, dtype: str | None) -> bool:
+    """Does the mover exist for integers of this type? ONNX's MaxPool and onnxruntime's Resize know 8 bits alone."""
+    return node.op not in ("MaxPool", "Resize") or dtype in ("int8", "uint8")
+
+
 def data_inputs(node: Node) -> list[int]:
     """Indices of the operands whose elements are moved."""
     return list(range(len(node.inputs))) if node.op == "Concat" else [0]

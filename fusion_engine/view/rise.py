@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fusion_engine.view.draft import Draft, Node
-from fusion_engine.view.movement import data_inputs, moves
+from fusion_engine.view.movement import data_inputs, moves, on_integers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,7 +96,7 @@ def _positive(draft: Draft, q: Node) -> bool:
 def _may_rise(draft: Draft, q: Node, maker: Node, uses: _Uses) -> bool:
     if not moves(draft, maker) or len(maker.outputs) > 1 or draft.rank(q.inputs[1]) != 0 or not _positive(draft, q):
         return False
-    if maker.op == "MaxPool" and draft.dtype(q.inputs[2]) not in ("int8", "uint8"):
+    if not on_integers(maker, draft.dtype(q.inputs[2])):
         return False
     if draft.dtype(maker.inputs[0]) not in ("float32", "float16"):
         return False

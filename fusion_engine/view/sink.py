@@ -6,7 +6,7 @@ Each rewriting looks at a node and at the nodes that make its operands, so that 
 from __future__ import annotations
 
 from fusion_engine.view.draft import Draft, Node
-from fusion_engine.view.movement import data_inputs, moved_axis, moves
+from fusion_engine.view.movement import data_inputs, moved_axis, moves, on_integers
 from fusion_engine.view.operators import FLIP_SIGN
 
 
@@ -118,7 +118,8 @@ def _axis_below(draft: Draft, node: Node, dq: Node) -> int | None:
     if draft.rank(dq.inputs[1]) != 0:
         per_axis = draft.rank(dq.inputs[1]) == 1 and not dq.attrs.get("block_size") and node.op != "Concat"
         return moved_axis(draft, node, dq.attrs["axis"]) if per_axis else None
+    if not on_integers(node, draft.dtype(dq.inputs[0])):
+        return None
     scale = draft.const(dq.inputs[1])
     monotone = scale is not None and bool((scale > 0).all())
-    kind = draft.dtype(dq.inputs[0])
-    return 1 if (node.op != "MaxPool" or (monotone and kind in ("int8", "uint8"))) else None
+    return 1 if node.op != "MaxPool" or monotone else None

@@ -1,33 +1,6 @@
-/* float32 to int8: saturate(rint(x / scale) + zero), halves to even. */
 #include "gf_quantize_linear_args.h"
-#include "gf_rows.h"
+typedef int8_t gf_integer;
+typedef gf_quantize_linear_args gf_args;
+#include "quantize.h"
 
-static inline void row(const gf_quantize_linear_args *t, const float *x, int32_t xs, const float *scale, const int8_t *zero, int32_t cs, int8_t *y,
-                       int32_t ys, int32_t n) {
-  const float lo = t->lo, hi = t->hi;
-  for (int32_t j = 0; j < n; j++) {
-    const float z = zero[j * cs];
-    float v = x[j * xs] / scale[j * cs];
-    v = v > lo - z ? v : lo - z; /* NaN gives lo */
-    v = v < hi - z ? v : hi - z;
-    v = (v + 12582912.0f) - 12582912.0f; /* 1.5 * 2^23: rounds |v| < 2^22 to an integer, halves to even */
-    y[j * ys] = (int8_t)(int32_t)(v + z);
-  }
-}
-
-void gf_quantize_linear(const void *args) {
-  const gf_quantize_linear_args *a = args;
-  const int32_t xs = a->x_s[3], cs = a->scale_s[3], ys = a->y_s[3];
-  gf_rows r = gf_rows_share(a->i);
-  while (gf_rows_next(&r)) {
-    const float *x = a->x + gf_row_offset(&r, a->x_s) + r.begin * xs;
-    const float *scale = a->scale + gf_row_offset(&r, a->scale_s) + r.begin * cs;
-    const int8_t *zero = a->zero + gf_row_offset(&r, a->zero_s) + r.begin * cs;
-    int8_t *y = a->y + gf_row_offset(&r, a->y_s) + r.begin * ys;
-    const int32_t n = r.end - r.begin;
-    if (xs == 1 && cs == 0 && ys == 1)
-      row(a, x, 1, scale, zero, 0, y, 1, n);
-    else
-      row(a, x, xs, scale, zero, cs, y, ys, n);
-  }
-}
+void gf_quantize_linear(const void *args) { quantize(args); }

@@ -6,10 +6,10 @@ import numpy as np
 
 
 def quantize_linear(x: np.ndarray, scale: np.ndarray, zero: np.ndarray, *, lo: int, hi: int) -> np.ndarray:
-    """The quotient is float32; NaN gives lo."""
+    """The quotient is float32; NaN gives lo; the result has the zero point's type."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         steps = np.rint(x / scale) + zero
-    return np.where(steps > lo, np.minimum(steps, np.float32(hi)), np.float32(lo)).astype(np.int8)
+    return np.where(steps > lo, np.minimum(steps, np.float32(hi)), np.float32(lo)).astype(zero.dtype)
 
 
 def dequantize_linear(x: np.ndarray, scale: np.ndarray, zero: np.ndarray) -> np.ndarray:

@@ -213,20 +213,34 @@ def channelwise(rng: Rng, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(d if i == axis and rng.random() < 0.8 else 1 for i, d in enumerate(shape))
 
 
-def quantize_linear(rng: Rng) -> Case:
-    shape = extents(rng)
-    part = channelwise(rng, shape)
-    scale = rng.uniform(0.01, 0.1, part).astype(np.float32)
-    return Case({"x": floats(rng, shape), "scale": scale, "zero": bytes_(rng, part)}, clamp(rng, True))
+def integers(dtype: str, rng: Rng, shape: tuple[int, ...]) -> np.ndarray:
+    """Integers over the whole range of their type."""
+    info = np.iinfo(dtype)
+    return rng.integers(info.min, info.max, shape, dtype, endpoint=True)
 
 
-def dequantize_linear(rng: Rng) -> Case:
-    shape = extents(rng)
-    part = channelwise(rng, shape)
-    return Case(
-        {"x": bytes_(rng, shape), "scale": rng.uniform(0.01, 0.1, part).astype(np.float32), "zero": bytes_(rng, part)},
-        {},
-    )
+def quantize_linear(dtype: str) -> Callable[[Rng], Case]:
+    def make(rng: Rng) -> Case:
+        shape = extents(rng)
+        part = channelwise(rng, shape)
+        info = np.iinfo(dtype)
+        scale = (rng.uniform(0.01, 0.1, part) * 256 / (info.max - info.min)).astype(np.float32)
+        lo, hi = sorted(int(v) for v in integers(dtype, rng, (2,)))
+        whole = {"lo": int(info.min), "hi": int(info.max)}
+        attrs = {"lo": lo, "hi": hi} if rng.random() < 0.5 else whole
+        return Case({"x": floats(rng, shape), "scale": scale, "zero": integers(dtype, rng, part)}, attrs)
+
+    return make
+
+
+def dequantize_linear(dtype: str) -> Callable[[Rng], Case]:
+    def make(rng: Rng) -> Case:
+        shape = extents(rng)
+        part = channelwise(rng, shape)
+        scale = rng.uniform(0.01, 0.1, part).astype(np.float32)
+        return Case({"x": integers(dtype, rng, shape), "scale": scale, "zero": integers(dtype, rng, part)}, {})
+
+    return make
 
 
 def dequantize_i32(rng: Rng) -> Case:
@@ -352,8 +366,12 @@ CASES: Mapping[str, Callable[[Rng], Case]] = {
     "avgpool_f32": avgpool_f32,
     "avgpool_i8": avgpool_i8,
     "prelu_f32": prelu_f32,
-    "quantize_linear": quantize_linear,
-    "dequantize_linear": dequantize_linear,
+    "quantize_linear": quantize_linear("int8"),
+    "quantize_linear_i16": quantize_linear("int16"),
+    "quantize_linear_u16": quantize_linear("uint16"),
+    "dequantize_linear": dequantize_linear("int8"),
+    "dequantize_linear_i16": dequantize_linear("int16"),
+    "dequantize_linear_u16": dequantize_linear("uint16"),
     "dequantize_linear_i32": dequantize_i32,
     "reduce_f32": reduce_f32,
     "requantize_i8": requantize_i8,

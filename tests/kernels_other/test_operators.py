@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from onnx import helper
 
 from tests.kernels_compute.cases import Case
-from tests.kernels_other.cases import CASES, Rng, clamp, extents, floats
+from tests.kernels_other.cases import CASES, Rng, clamp, extents, floats, integers
 from tests.kernels_other.onnx_model import node, run_nodes, run_operator
 from tests.kernels_other.test_tiled import expected, magnitude
 from tests.tolerances import close_sums
@@ -146,34 +146,33 @@ def test_reference_is_the_operator(name: str, seed: int) -> None:
         np.testing.assert_array_equal(ours, theirs)
 
 
-def quantisation(rng: Rng) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+def quantisation(rng: Rng, info: np.iinfo) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     """x with halves between steps, scale and zero point per tensor or along one axis."""
     shape = extents(rng)
     axis = int(rng.integers(0, len(shape)))
     count = shape[axis] if rng.random() < 0.5 else 1
     scale = rng.choice([0.5, 0.0625, 0.1, 0.037], count).astype(np.float32)
     column = tuple(-1 if i == axis else 1 for i in range(len(shape)))
-    steps = rng.integers(-400, 400, shape) / 2
-    return (
-        (steps * scale.reshape(column)).astype(np.float32),
-        scale,
-        rng.integers(-128, 128, count).astype(np.int8),
-        axis,
-    )
+    range_ = 2 * (info.max - info.min)
+    steps = rng.integers(-range_, range_, shape) / 2
+    zero = integers(info.dtype.name, rng, (count,))
+    return (steps * scale.reshape(column)).astype(np.float32), scale, zero, axis
 
 
+@pytest.mark.parametrize(("suffix", "dtype"), [("", "int8"), ("_i16", "int16"), ("_u16", "uint16")])
 @given(seed=st.integers(0, 2**32))
-def test_quantise_and_dequantise_are_the_operators_bit_for_bit(seed: int) -> None:
-    x, scale, zero, axis = quantisation(np.random.default_rng(seed))
+def test_quantise_and_dequantise_are_the_operators_bit_for_bit(suffix: str, dtype: str, seed: int) -> None:
+    info = np.iinfo(dtype)
+    x, scale, zero, axis = quantisation(np.random.default_rng(seed), info)
     column = tuple(-1 if i == axis else 1 for i in range(x.ndim))
     ours = {"x": x, "scale": scale.reshape(column), "zero": zero.reshape(column)}
     theirs = {"x": x, "scale": scale if scale.size > 1 else scale[0], "zero": zero if scale.size > 1 else zero[0]}
     theirs = {n: np.asarray(v) for n, v in theirs.items()}
-    whole = {"lo": -128, "hi": 127}
-    q = run_operator("QuantizeLinear", theirs, "int8", axis=axis)
-    np.testing.assert_array_equal(expected("quantize_linear", Case(ours, whole)), q)
+    whole = {"lo": int(info.min), "hi": int(info.max)}
+    q = run_operator("QuantizeLinear", theirs, dtype, axis=axis)
+    np.testing.assert_array_equal(expected(f"quantize_linear{suffix}", Case(ours, whole)), q)
     f = run_operator("DequantizeLinear", theirs | {"x": q}, axis=axis)
-    np.testing.assert_array_equal(expected("dequantize_linear", Case(ours | {"x": q}, {})), f)
+    np.testing.assert_array_equal(expected(f"dequantize_linear{suffix}", Case(ours | {"x": q}, {})), f)
 
 
 def resize(x: np.ndarray, p: int, q: int, **attributes: object) -> np.ndarray:

@@ -159,7 +159,7 @@ def test_keyword_spotting_is_as_accurate_as_the_model_over_the_whole_test_set(sh
 
 @pytest.mark.parametrize(
     ("model", "word"),
-    [("models/q_resnet8_qop_u8u8/model.onnx", "zero point")],
+    [("models/q_resnet8_qop_u8u8/model.onnx", "zero point"), ("models/q_microkws_qdq_a16w8/model.onnx", "uint16")],
 )
 def test_where_float_stays_between_integers_the_summary_says_why(
     model: str, word: str, shared: Path, tmp_path: Path

@@ -150,14 +150,14 @@ def test_drawn_chains_are_bit_equal(
     assert all(v.dtype != "uint8" for v in seen.values.values() if v.name not in seen.outputs)
 
 
-def around(dtype: str, which: str) -> View:
+def around(dtype: str, which: str, opset: int = 19) -> View:
     net = Net([1, 2, 4, 3], dtype)
     net.op("Neg", net.value)
     net.pair(0.02, 5)
     move(net, which)
     net.pair(0.02, 5)
     net.op("Neg", net.value)
-    return check(net.model(), tolerance=0.0)
+    return check(net.model(opset), tolerance=0.0)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
@@ -168,6 +168,15 @@ def test_movement_runs_on_integers(which: str, dtype: str) -> None:
     mover = next(n for n in seen.nodes if n.op in MOVES)
     assert seen.values[mover.outputs[0]].dtype == "int8"
     assert seen.values[mover.inputs[0] or ""].quantisation == seen.values[mover.outputs[0]].quantisation is not None
+
+
+@pytest.mark.parametrize("dtype", ["int16", "uint16"])
+@pytest.mark.parametrize("which", ["resize", "pool"])
+def test_what_runs_on_eight_bits_alone_stays_float_at_sixteen(which: str, dtype: str) -> None:
+    """onnxruntime has no 16-bit Resize and ONNX no 16-bit MaxPool: sinking the DequantizeLinear made neither run."""
+    seen = around(dtype, which, 21)
+    mover = next(n for n in seen.nodes if n.op in ("Resize", "MaxPool"))
+    assert seen.values[mover.inputs[0] or ""].dtype == "float32"
 
 
 def test_quantise_rises_over_movement_to_its_producer() -> None:
