@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from tiler.bound import Packing
 from tiler.liveness import Life
-from tiler.options import CallOptions, NoFit, Picked
+from tiler.options import CallOptions, NoFit, Picked, Where
 from tiler.placement import Block, live_bytes, place
 from tiler.target import Hop
 from tiler.timeline import Fetch, stall_cycles
@@ -102,8 +102,8 @@ class Attempt:
     def _pick_staged(self, o: CallOptions, staged: frozenset[str], free: int) -> Picked | NoFit:
         """With room left for the constants that the call reads whole, if that can be."""
         whole = sum(Block("", p.bytes, 0, 0).size for p in o.bound[0].packings if p.buffer not in staged)
-        p = o.pick(self.l1, staged, free - whole)
-        return o.pick(self.l1, staged, free) if isinstance(p, NoFit) else p
+        p = o.pick(self.l1, Where(staged), free - whole)
+        return o.pick(self.l1, Where(staged), free) if isinstance(p, NoFit) else p
 
     def _users(self) -> dict[str, list[int]]:
         """Calls that read each constant whole from L2."""

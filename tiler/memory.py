@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from fusion_engine.diagnostics import Diagnostic, GapFuseError
 from tiler.homes import Attempt, Draft, Homes, OutOfRoomError
 from tiler.liveness import Life
-from tiler.options import CallOptions, NoFit
+from tiler.options import CallOptions, NoFit, Where
 from tiler.placement import ALIGNMENT
 from tiler.target import Target
 
@@ -127,6 +127,6 @@ def _too_small(options: Sequence[CallOptions], target: Target) -> GapFuseError:
 def smallest_stage(options: CallOptions, l1: int) -> int:
     """Least L2 bytes with every operand of a call read and written tile by tile."""
     staged = frozenset(o.buffer for b in options.bound for o in b.operands)
-    miss = options.pick(l1, staged, -1)
+    miss = options.pick(l1, Where(staged), -1)
     assert isinstance(miss, NoFit)
     return miss.stage_bytes

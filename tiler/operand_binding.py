@@ -60,8 +60,16 @@ class OperandBinder:
             far_strides=tuple(d.stride for d in dims),
             outside=outside.do if outside else "never",
             gather=a.type.name in self.implementation.gather,
+            near=self._near(a, dims),
         )
         return operand, None
+
+    def _near(self, a: Actual, dims: list[_Dim]) -> tuple[str, ...]:
+        """Per dim of the operand's tile how the C steps along it: by a stride, by the distance of rows, or as dense."""
+        if isinstance(self.implementation.orders.get(a.type.name), str):
+            return ("stride",) * len(dims)
+        outer = "pitch" if a.type.name in getattr(self.implementation, "pitch", ()) else "dense"
+        return tuple("stride" if d.grouped else "dense" if i == len(dims) - 1 else outer for i, d in enumerate(dims))
 
     def _dims(self, a: Actual) -> list[_Dim]:
         result: list[_Dim] = []

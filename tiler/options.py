@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from fusion_engine.diagnostics import Diagnostic, GapFuseError
 from fusion_engine.expr import evaluate
 from fusion_engine.graph import Call, FusedGraph
@@ -12,7 +14,10 @@ from fusion_engine.kernels.descriptor import Kernel
 from tiler.binding import bind
 from tiler.bound import BoundCall
 from tiler.choice import Choice, Infeasible
-from tiler.search import search
+from tiler.frontier import Frontier, empty, merged
+from tiler.objective import CYCLES, PARTS, Objective
+from tiler.schedule import BoundOperand
+from tiler.search import NAMES, choice_of, search_all
 from tiler.space import Space
 from tiler.target import Target
 
@@ -26,6 +31,26 @@ class Picked:
     choice: Choice
     compared: int
     notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Which buffers or roots are not in L2: `staged` ones in L3, read tile by tile, roots of `stays` in L1."""
+
+    staged: frozenset[str] = frozenset()
+    stays: frozenset[str] = frozenset()
+
+    def levels(self, bound: BoundCall) -> tuple[str, ...]:
+        """Per operand "l1", "l2" or "l3"."""
+        return tuple(self._level(o) for o in bound.operands)
+
+    def _level(self, o: BoundOperand) -> str:
+        if o.root in self.stays:
+            return "l1"
+        return "l3" if o.buffer in self.staged or o.root in self.staged else "l2"
+
+
+NEAR = Where()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +69,18 @@ class NoFit:
 class CallOptions:
     """One call's bound implementations, quickest first, and why the others declined."""
 
-    def __init__(self, call: Call, bound: Sequence[BoundCall], declined: Mapping[str, str], target: Target) -> None:
-        self.call, self.declined, self.target = call, declined, target
+    def __init__(
+        self,
+        call: Call,
+        bound: Sequence[BoundCall],
+        declined: Mapping[str, str],
+        target: Target,
+        objective: Objective = CYCLES,
+    ) -> None:
+        self.call, self.declined, self.target, self.objective = call, declined, target, objective
         self.bound = sorted(bound, key=lambda b: whole_cycles(b, target))
         self._spaces: dict[str, Space] = {}
-        self._memo: dict[object, Picked | NoFit] = {}
+        self._memo: dict[object, Frontier] = {}
 
     def share(self, twin: CallOptions) -> None:
         """Use the tables and results of a call that has the same tilings."""
@@ -60,62 +92,71 @@ class CallOptions:
             self._spaces[bound.implementation] = Space(bound, self.target)
         return self._spaces[bound.implementation]
 
-    def pick(self, l1: int, staged: frozenset[str] = frozenset(), stage: int | None = None) -> Picked | NoFit:
-        """The best choice within `l1`, the buffers of `staged` read tile by tile from L3 through at most `stage` L2
+    def pick(self, l1: int, where: Where = NEAR, stage: int | None = None) -> Picked | NoFit:
+        """The best choice within `l1`, buffers of `where.staged` read tile by tile from L3 through at most `stage` L2
         bytes."""
-        levels = {b.implementation: _levels(b, staged) for b in self.bound}
-        key = (l1, tuple(levels.values()), stage)
+        found = self.frontier(where, stage)
+        at = found.at(l1)
+        if at is None:
+            return self._no_fit(l1, where, stage)
+        bound = self.bound[int(found.ids[at, 0])]
+        choice = choice_of(self.space(bound), found, at, where.levels(bound))
+        return Picked(bound, choice, self._compared(l1, where, stage), self._notes(bound, choice, l1, where, stage))
+
+    def key(self, l1: int, where: Where) -> tuple[float, ...] | None:
+        """What the best choice costs: the objective, cycles, bytes, transfers; None where nothing fits."""
+        found = self.frontier(where, None)
+        at = found.at(l1)
+        return None if at is None else tuple(found.keys[at].tolist())
+
+    def frontier(self, where: Where, stage: int | None) -> Frontier:
+        """The choices that nothing beats within any L1 up to the target's; ids begin with the number in `bound`."""
+        levels = tuple(where.levels(b) for b in self.bound)
+        key = levels, stage
         if key not in self._memo:
-            self._memo[key] = self._search(l1, levels, stage)
-        found = self._memo[key]
-        if isinstance(found, NoFit):
-            return replace(found, call=self.call.name)
-        return replace(found, bound=next(b for b in self.bound if b.implementation == found.bound.implementation))
+            self._memo[key] = self._search(levels, stage)
+        return self._memo[key]
 
-    def _search(self, l1: int, levels: Mapping[str, tuple[str, ...]], stage: int | None) -> Picked | NoFit:
-        best: tuple[BoundCall, Choice] | None = None
-        compared, misses, lost, thinned = 0, [], [], False
-        for b in self.bound:
-            least = whole_cycles(b, self.target)
-            if best is not None and least >= best[1].total_cycles:
-                lost.append(f"{b.implementation}: {least} cycles of computing alone")
-                continue
-            outcome = search(
-                self.space(b), l1, levels[b.implementation], stage, None if best is None else best[1].total_cycles
-            )
-            compared, thinned = compared + outcome.compared, thinned or outcome.thinned
-            if isinstance(outcome.best, Infeasible):
-                misses.append((b, outcome.best))
-                lost.append(f"{b.implementation}: {_lack(outcome.best, l1, stage)}")
-            elif outcome.best is not None:
-                if best is not None:
-                    lost.append(f"{best[0].implementation}: {best[1].total_cycles} cycles")
-                best = b, outcome.best
-            else:
-                lost.append(f"{b.implementation}: slower")
-        if best is None:
-            return self._no_fit(misses, l1)
-        return Picked(*best, compared, self._notes(best[1], lost, thinned))
+    def _search(self, levels: Sequence[tuple[str, ...]], stage: int | None) -> Frontier:
+        found = empty(PARTS, NAMES + 1)
+        for i, b in enumerate(self.bound):
+            one = search_all(self.space(b), self.target.budget("l1"), levels[i], stage, self.objective, found)
+            numbered = np.concatenate([np.full((len(one.ids), 1), i, np.int64), one.ids], axis=1)
+            found = merged([found, replace(one, ids=numbered)])
+        return found
 
-    def _no_fit(self, misses: list[tuple[BoundCall, Infeasible]], l1: int) -> NoFit:
+    def _no_fit(self, l1: int, where: Where, stage: int | None) -> NoFit:
         """Of those that fit L1 the least stage, else the least L1."""
+        misses = [(b, self.space(b).infeasible(l1, where.levels(b))) for b in self.bound]
         fitting = [m for m in misses if m[1].l1_bytes <= l1]
         key = (lambda m: m[1].stage_bytes) if fitting else (lambda m: m[1].l1_bytes)
         b, miss = min(fitting or misses, key=key)
         return NoFit(self.call.name, self.call.kernel, b.implementation, miss.l1_bytes, miss.stage_bytes, miss.smallest)
 
-    def _notes(self, choice: Choice, lost: list[str], thinned: bool) -> tuple[str, ...]:
+    def _compared(self, l1: int, where: Where, stage: int | None) -> int:
+        return sum(
+            int(np.count_nonzero(s.fitting(where.levels(b), l1, stage))) * len(s.orders())
+            for b in self.bound
+            for s in (self.space(b),)
+        )
+
+    def _notes(self, bound: BoundCall, choice: Choice, l1: int, where: Where, stage: int | None) -> tuple[str, ...]:
         share = 100 * choice.compute_cycles // max(choice.total_cycles, 1)
         notes = [f"computing is {share} % of its cycles"]
-        notes.extend(f"not {text}" for text in lost)
+        for b in self.bound:
+            if b is bound:
+                continue
+            if not self.space(b).fitting(where.levels(b), l1, stage).any():
+                miss = self.space(b).infeasible(l1, where.levels(b))
+                notes.append(f"not {b.implementation}: {_lack(miss, l1, stage)}")
+            elif (least := whole_cycles(b, self.target)) >= choice.total_cycles:
+                notes.append(f"not {b.implementation}: {least} cycles of computing alone")
+            else:
+                notes.append(f"not {b.implementation}: its best tiling is no better")
         notes.extend(f"not {name}: {reason}" for name, reason in self.declined.items())
-        if thinned:
+        if any(s.grid.thinned for s in self._spaces.values()):
             notes.append("so many tilings that only every second or fewer sizes of the longest axes were tried")
         return tuple(notes)
-
-
-def _levels(bound: BoundCall, staged: frozenset[str]) -> tuple[str, ...]:
-    return tuple("l3" if o.buffer in staged or o.root in staged else "l2" for o in bound.operands)
 
 
 def _lack(miss: Infeasible, l1: int, stage: int | None) -> str:
@@ -135,7 +176,9 @@ def whole_cycles(bound: BoundCall, target: Target) -> int:
     return int(-(-evaluate(bound.cycles, {**extents, "cores": target.cores}) // 1)) + target.fork
 
 
-def call_options(graph: FusedGraph, kernels: Mapping[str, Kernel], target: Target) -> tuple[CallOptions, ...]:
+def call_options(
+    graph: FusedGraph, kernels: Mapping[str, Kernel], target: Target, objective: Objective = CYCLES
+) -> tuple[CallOptions, ...]:
     """Every call's options. Raises GapFuseError naming each call that no implementation takes, with every reason."""
     shared: dict[object, CallOptions] = {}
     problems: list[Diagnostic] = []
@@ -145,7 +188,7 @@ def call_options(graph: FusedGraph, kernels: Mapping[str, Kernel], target: Targe
         if not bound:
             problems.append(_untaken(call, declined))
             continue
-        options = CallOptions(call, bound, declined, target)
+        options = CallOptions(call, bound, declined, target, objective)
         twin = shared.setdefault(_shape_key(options.bound), options)
         options.share(twin)
         result.append(options)

@@ -15,7 +15,8 @@ class BoundOperand:
     `index[d]` gives the coordinate along dim d from the axes (numbers substituted); None is the whole extent. The
     far element at coordinates c lies `far_offset + sum(c * far_strides)` elements into `root`. For constants `root`
     is the packed constant, dense in these dims. The dims of a group of any rank are named after its folded axes (i0,
-    i1, ...); one that is broadcast has extent 1, index 0 and stride 0.
+    i1, ...); one that is broadcast has extent 1, index 0 and stride 0. `near` tells along which dims a tile may lie
+    inside a larger tensor in L1: by a `stride` or the `pitch` of rows that the call is given, or only `dense`.
     """
 
     name: str
@@ -31,6 +32,7 @@ class BoundOperand:
     far_strides: tuple[int, ...]
     outside: str = "never"  # border | skip | never
     gather: bool = False
+    near: tuple[str, ...] = ()  # per dim, how the kernel steps along it in L1: stride | pitch | dense
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class OperandPlan:
-    """How one operand's tiles travel.
+    """How one operand's tiles travel; or that it stays: `level` "l1" has its home at byte `far` of L1, no buffers.
 
     `depth` is the number of loops around its copy: 0 = once before all loops, d = in the body of loops[d-1]. Inputs
     are copied when entering the body, outputs when leaving it. `l1` holds one L1 byte offset, or two when
@@ -105,7 +107,7 @@ class PackedConstant:
 
 @dataclass(frozen=True, slots=True)
 class Residency:
-    """A root buffer in L2 over calls first..last (inclusive), at a byte offset."""
+    """A root buffer in one memory over calls first..last (inclusive), at a byte offset."""
 
     root: str
     offset: int

@@ -1,4 +1,5 @@
-"""The complete search for one call under one implementation: tile sizes x loop orders x double buffering, in L1."""
+"""The complete search for one call under one implementation: tile sizes x loop orders x double buffering, for every
+size of L1 at once."""
 
 from __future__ import annotations
 
@@ -7,147 +8,197 @@ from typing import Any
 
 import numpy as np
 
-from tiler.choice import Outcome
+from tiler.choice import Choice, Infeasible, Outcome
 from tiler.cost import Floats, MoveCost, move_cost
+from tiler.frontier import Frontier, empty, frontier, merged
 from tiler.grid import Ints
+from tiler.objective import CYCLES, PARTS, Objective
 from tiler.space import Space
 from tiler.traffic import OperandTraffic
 
 MAX_SUBSETS = 7  # operands whose double buffering is tried in every combination; above, those of equal axes go together
+CHUNK = 4096  # grid positions weighed at once
+NAMES = 3  # an id: number of the loop order, grid position, mask of double-buffered operands
 
 
-def search(space: Space, l1: int, levels: Sequence[str], stage: int | None = None, beat: int | None = None) -> Outcome:
-    """The best tiling within `l1` bytes. `levels` says per operand where its far side is ("l2", "l3"), `stage` bounds
-    the L2 bytes of the stages of those in L3.
+def search(
+    space: Space, l1: int, levels: Sequence[str], stage: int | None = None, objective: Objective = CYCLES
+) -> Outcome:
+    """The best tiling within `l1` bytes. `levels` says per operand where its far side is ("l2", "l3"; "l1": it stays
+    there, outside these bytes), `stage` bounds the L2 bytes of the stages of those in L3."""
+    found = search_all(space, l1, levels, stage, objective)
+    at = found.at(l1)
+    compared = int(np.count_nonzero(space.fitting(levels, l1, stage))) * len(space.orders())
+    if at is None:
+        return Outcome(space.infeasible(l1, levels), compared, space.grid.thinned)
+    return Outcome(choice_of(space, found, at, levels), compared, space.grid.thinned)
 
-    With `beat`, only tilings of fewer cycles count: `best` is None if there is none.
-    """
-    staged = space.stage_bytes(levels)
-    fits = space.base <= l1
-    if stage is not None:
-        fits &= staged <= stage
-    entries = np.flatnonzero(fits)
-    orders = space.orders()
-    compared = len(entries) * len(orders)
+
+def choice_of(space: Space, found: Frontier, at: int, levels: Sequence[str]) -> Choice:
+    """Everything about one point of a frontier."""
+    order, position, mask = (int(i) for i in found.ids[at, -NAMES:])
+    return space.choice(space.orders()[order], position, mask, int(found.keys[at, 1]), levels)
+
+
+def search_all(
+    space: Space,
+    l1: int,
+    levels: Sequence[str],
+    stage: int | None = None,
+    objective: Objective = CYCLES,
+    known: Frontier | None = None,
+) -> Frontier:
+    """What nothing beats, for every size up to `l1`; of it only what the points of `known` do not beat."""
+    entries = np.flatnonzero(space.fitting(levels, l1, stage))
+    found = empty(PARTS, NAMES)
     if not len(entries):
-        return Outcome(space.infeasible(l1, staged), compared, space.grid.thinned)
-    running = _Search(space, l1, levels, entries, np.inf if beat is None else beat - 1)
-    for number, order in enumerate(orders):
-        running.try_order(number, order)
-    if running.best_key is None:
-        return Outcome(None, compared, space.grid.thinned)
-    number, at, mask = running.best
-    best = space.choice(orders[number], at, mask, int(running.best_cycles), levels)
-    return Outcome(best, compared, space.grid.thinned)
+        return found
+    running = _Search(space, l1, levels, entries, objective)
+    for whole in (False, True):  # few buffers and many first: what they leave prunes the rest
+        for number, order in enumerate(space.orders()):
+            found = running.add_order(found, known, number, order, whole)
+    return found
 
 
 class _Search:
-    """The running best over loop orders: (order, grid position, double-buffer mask) with its cycles and tie-breaks."""
+    """Weighs the tilings at some grid positions, order by order."""
 
-    def __init__(self, space: Space, l1: int, levels: Sequence[str], entries: Ints, limit: float) -> None:
-        self.space, self.l1, self.entries = space, l1, entries
-        self.cost: list[MoveCost] = [
-            move_cost(t, level, space.target.hops) for t, level in zip(space.traffic, levels, strict=True)
-        ]
-        flat = space.full
-        self.issue = [flat(c.issue)[entries] for c in self.cost]
-        self.waited = [flat(c.waited)[entries] for c in self.cost]
-        self.moved = [flat(c.moved)[entries] for c in self.cost]
-        self.copies = [flat(c.copies)[entries] for c in self.cost]
-        self.bytes = [
-            flat(t.bytes)[entries] * (2 if level == "l3" else 1) for t, level in zip(space.traffic, levels, strict=True)
-        ]
-        self.commands = [
-            flat(self._commands(t, level))[entries] for t, level in zip(space.traffic, levels, strict=True)
-        ]
-        self.compute = flat(space.compute)[entries]
-        self.tile = [t[entries] for t in space.tile]
-        self.base = space.base[entries]
-        self.best: tuple[int, int, int] = (0, 0, 0)
-        self.best_key: tuple[float, ...] | None = None
-        self.best_cycles = limit
+    def __init__(self, space: Space, l1: int, levels: Sequence[str], entries: Ints, objective: Objective) -> None:
+        self.space, self.l1, self.entries, self.objective = space, l1, entries, objective
+        self.moving = [i for i, level in enumerate(levels) if level != "l1"]
+        pairs = [(space.traffic[i], levels[i]) for i in self.moving]
+        cost: list[MoveCost] = [move_cost(t, level, space.target.hops) for t, level in pairs]
+        self.issue, self.waited = self._flat([c.issue for c in cost]), self._flat([c.waited for c in cost])
+        self.moved, self.copies = self._flat([c.moved for c in cost]), self._flat([c.copies for c in cost])
+        self.near = self._flat([t.bytes for t, _ in pairs])
+        self.deep = self._flat([t.bytes if level == "l3" else np.zeros((), np.int64) for t, level in pairs])
+        self.commands = self._flat([_commands(t, level) for t, level in pairs])
+        self.tile = self._flat([t.tile_bytes for t, _ in pairs])
+        self.tile = -(-self.tile // 16) * 16
+        self.compute = space.full(space.compute)[entries]
+        self.tiles = space.tiles[entries]
+        self.base = space.base_of(levels)[entries]
 
-    @staticmethod
-    def _commands(t: OperandTraffic, level: str) -> Any:
-        if level == "l2":
-            return t.far["l2_l1"].commands
-        return t.dense["l2_l1"].commands + t.far["l3_l2"].commands
+    def _flat(self, tables: list[Any]) -> Any:
+        """(entries, moving operands)."""
+        if not tables:
+            return np.zeros((len(self.entries), 0))
+        return np.stack([self.space.full(t)[self.entries] for t in tables], axis=-1)
 
-    def try_order(self, number: int, order: Sequence[str]) -> None:
-        repeats = [r[self.entries] for r in self.space.repeats(order)]
-        fixed = np.zeros(len(self.entries))
-        moved, first, streams = [], [], []
-        for i, r in enumerate(repeats):
-            fixed = fixed + (self.issue[i] + self.waited[i]) * r
-            total, copies = self.moved[i] * r, np.maximum(self.copies[i] * r, 1)
-            moved.append(total)
-            first.append(total / copies)
-            if np.any(copies > 1):
-                streams.append(i)
-        least = self._cycles(fixed, moved, first, sum(1 << i for i in streams))
-        keep = np.flatnonzero(least <= self.best_cycles)
-        if not len(keep):
-            return
-        order_bytes = sum(b * r for b, r in zip(self.bytes, repeats, strict=True))
-        order_commands = sum(c * r for c, r in zip(self.commands, repeats, strict=True))
-        for mask in self._masks(streams):
-            self._try_mask(number, mask, fixed, moved, first, keep, order_bytes, order_commands, repeats)
+    def add_order(
+        self, found: Frontier, known: Frontier | None, number: int, order: Sequence[str], whole: bool
+    ) -> Frontier:
+        """`found` with the tilings of one loop order: all choices of double buffers, or (not `whole`) none and all."""
+        repeats = self.space.repeats(order)
+        repeat = np.stack([repeats[i][self.entries] for i in self.moving], axis=-1) if self.moving else self.near
+        weighed = _Order(self, repeat)
+        keep = np.flatnonzero(weighed.least() <= _limit(found, known, self.base))
+        for start in range(0, len(keep), CHUNK):
+            part = weighed.take(keep[start : start + CHUNK])
+            masks = self._masks(part.streams())
+            bits = np.array([[m >> i & 1 for m in masks] for i in self.moving], float).reshape(-1, len(masks))
+            if not whole:
+                bits, masks = bits[:, [0, -1]], [masks[0], masks[-1]]
+            points = part.points(bits, self.l1, lambda size: _limit(found, known, size))
+            if points is None:
+                continue
+            l1, keys, at, column = points
+            position = self.entries[keep[start + at]]
+            names = np.stack([np.full(len(at), number), position, np.array(masks)[column]], axis=-1)
+            found = merged([found, frontier(l1, keys, names)])
+        return found
 
     def _masks(self, streams: list[int]) -> list[int]:
-        """Subsets of double-buffered operands, most first, so that the bound prunes early."""
-        units = [[i] for i in streams]
+        """Subsets of double-buffered operands, most first."""
+        units = [[self.moving[i]] for i in streams]
         if len(units) > MAX_SUBSETS:
             kinds: dict[tuple[str, ...], list[int]] = {}
-            for i in streams:
+            for i in (self.moving[i] for i in streams):
                 kinds.setdefault(tuple(sorted(self.space.reads[i])), []).append(i)
             units = list(kinds.values())[:MAX_SUBSETS]
         bits = [sum(1 << i for i in u) for u in units]
         masks = [sum(b for j, b in enumerate(bits) if s >> j & 1) for s in range(1 << len(bits))]
         return sorted(masks, key=lambda m: (-m.bit_count(), m))
 
-    def _cycles(
-        self, fixed: Floats, moved: list[Floats], first: list[Floats], mask: int, at: Any = slice(None)
-    ) -> Floats:
-        hidden: Any = 0.0
-        waited: Any = fixed[at]
-        for i, total in enumerate(moved):
-            if mask >> i & 1:
-                hidden = hidden + (total[at] - first[i][at])
-                waited = waited + first[i][at]
-            else:
-                waited = waited + total[at]
-        return np.asarray(np.ceil(waited + np.maximum(self.compute[at], hidden)))
 
-    def _try_mask(
-        self,
-        number: int,
-        mask: int,
-        fixed: Floats,
-        moved: list[Floats],
-        first: list[Floats],
-        keep: Ints,
-        bytes_: Any,
-        commands: Any,
-        repeats: list[Any],
-    ) -> None:
-        l1 = self.base[keep]
-        for i in range(len(moved)):
-            if mask >> i & 1:
-                l1 = l1 + self.tile[i][keep]
-                keep_copies = self.copies[i][keep] * repeats[i][keep] > 1  # one copy needs no second buffer
-                l1 = np.where(keep_copies, l1, self.l1 + 1)
-        ok = np.flatnonzero(l1 <= self.l1)
-        if not len(ok):
-            return
-        at, l1 = keep[ok], l1[ok]
-        cycles = self._cycles(fixed, moved, first, mask, at)
-        low = cycles.min()
-        if low > self.best_cycles:
-            return
-        tied = np.flatnonzero(cycles == low)
-        at, l1 = at[tied], l1[tied]
-        rank = np.lexsort((self.entries[at], l1, commands[at], bytes_[at]))[0]
-        key = (float(low), float(bytes_[at][rank]), float(commands[at][rank]), float(l1[rank]))
-        if self.best_key is None or key < self.best_key:
-            self.best_key, self.best_cycles = key, low
-            self.best = (number, int(self.entries[at[rank]]), mask)
+class _Order:
+    """Figures of one loop order, rows being grid positions, columns the moving operands."""
+
+    def __init__(self, search: _Search, repeat: Any) -> None:
+        self.objective = search.objective
+        self.copies = search.copies * repeat
+        self.moved = search.moved * repeat
+        self.first = self.moved / np.maximum(self.copies, 1)
+        self.fixed = ((search.issue + search.waited) * repeat).sum(-1)
+        self.near, self.deep = (search.near * repeat).sum(-1), (search.deep * repeat).sum(-1)
+        self.transfers = (search.commands * repeat).sum(-1)
+        self.compute, self.tiles, self.base, self.tile = search.compute, search.tiles, search.base, search.tile
+
+    def take(self, rows: Ints) -> _Order:
+        """Some rows only."""
+        part = object.__new__(_Order)
+        part.objective = self.objective
+        for name in (
+            "copies",
+            "moved",
+            "first",
+            "fixed",
+            "near",
+            "deep",
+            "transfers",
+            "compute",
+            "tiles",
+            "base",
+            "tile",
+        ):
+            setattr(part, name, getattr(self, name)[rows])
+        return part
+
+    def streams(self) -> list[int]:
+        """Operands of which some tiling copies more than one tile."""
+        return [int(i) for i in np.flatnonzero((self.copies > 1).any(axis=0))]
+
+    def least(self) -> Floats:
+        """The objective with every operand double-buffered."""
+        many = self.copies > 1
+        hidden = np.where(many, self.moved - self.first, 0).sum(-1)
+        waited = self.fixed + np.where(many, self.first, self.moved).sum(-1)
+        return self._primary(_whole(waited + np.maximum(self.compute, hidden)))
+
+    def _primary(self, cycles: Any) -> Any:
+        o = self.objective
+        rest = o.near * self.near + o.deep * self.deep + o.tiles * self.tiles
+        return o.cycles * cycles + (rest[:, None] if cycles.ndim == 2 else rest)
+
+    def points(self, bits: Floats, l1: int, limit: Any) -> tuple[Ints, Floats, Ints, Ints] | None:
+        """(L1, keys, row, column of `bits`) of what fits and is not beaten already."""
+        size = self.base[:, None] + np.rint(self.tile @ bits).astype(np.int64)
+        wasted = (self.copies <= 1).astype(float) @ bits > 0  # one copy needs no second buffer
+        row, column = np.nonzero(~wasted & (size <= l1))
+        if not len(row):
+            return None
+        hidden = (self.moved - self.first) @ bits
+        waited = self.fixed[:, None] + self.moved.sum(-1)[:, None] - hidden
+        cycles = _whole(waited + np.maximum(self.compute[:, None], hidden))
+        primary = self._primary(cycles)[row, column]
+        kept = primary <= limit(size[row, column])
+        row, column, primary = row[kept], column[kept], primary[kept]
+        moved = (self.near + self.deep)[row]
+        keys = np.stack([primary, cycles[row, column], moved, self.transfers[row]], axis=-1)
+        return size[row, column], keys, row, column
+
+
+def _limit(found: Frontier, known: Frontier | None, l1: Ints) -> Floats:
+    limit = found.limit(l1)
+    return limit if known is None else np.minimum(limit, known.limit(l1))
+
+
+def _commands(t: OperandTraffic, level: str) -> Any:
+    if level == "l2":
+        return t.far["l2_l1"].commands
+    return t.dense["l2_l1"].commands + t.far["l3_l2"].commands
+
+
+def _whole(cycles: Any) -> Any:
+    """Rounded up, what sums of fractions leave aside."""
+    return np.ceil(np.round(cycles, 6))

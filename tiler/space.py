@@ -7,6 +7,7 @@ from itertools import pairwise, permutations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tiler.bound import BoundCall
 from tiler.choice import Choice, Infeasible
@@ -32,6 +33,9 @@ class Space:
         self.tile: list[Ints] = [self.full(align16(t.tile_bytes)) for t in self.traffic]
         self.base: Ints = self._base()
         self.trips: dict[str, Ints] = {a: self.full(self.grid.trips(a)) for a in self.grid.axes}
+        self.tiles: Ints = np.ones(len(self.base), np.int64)
+        for trips in self.trips.values():
+            self.tiles = self.tiles * trips
 
     def full(self, values: Any) -> Ints:
         """Flattened over the grid."""
@@ -55,12 +59,28 @@ class Space:
             total = total + (t if level == "l3" else 0)
         return total
 
-    def infeasible(self, l1: int, staged: Ints) -> Infeasible:
+    def base_of(self, levels: Sequence[str]) -> Ints:
+        """L1 bytes with one buffer each, operands that stay in L1 (level "l1") left out."""
+        result = self.base
+        for t, level in zip(self.tile, levels, strict=True):
+            result = result - t if level == "l1" else result
+        return result
+
+    def fitting(self, levels: Sequence[str], l1: int, stage: int | None) -> NDArray[np.bool_]:
+        """Where the tiles fit and kernels can walk what stays."""
+        fits = self.base_of(levels) <= l1
+        for t, level in zip(self.traffic, levels, strict=True):
+            if level == "l1":
+                fits = fits & self.full(t.in_place)
+        return fits if stage is None else fits & (self.stage_bytes(levels) <= stage)
+
+    def infeasible(self, l1: int, levels: Sequence[str]) -> Infeasible:
         """What the least would need, nothing fitting."""
-        at = int(np.argmin(self.base))
-        within = staged[self.base <= l1]
+        base, staged = self.base_of(levels), self.stage_bytes(levels)
+        at = int(np.argmin(base))
+        within = staged[base <= l1]
         return Infeasible(
-            int(self.base[at]), int(within.min()) if len(within) else int(staged.min()), self._loops(at, self.grid.axes)
+            int(base[at]), int(within.min()) if len(within) else int(staged.min()), self._loops(at, self.grid.axes)
         )
 
     def orders(self) -> list[tuple[str, ...]]:
@@ -99,19 +119,21 @@ class Space:
         loops = self._loops(at, order)
         repeats = [int(r[at]) for r in self.repeats(order)]
         counts = [self._counts(t, r, level, at) for t, r, level in zip(self.traffic, repeats, levels, strict=True)]
-        trips = [int(self.trips[a][at]) for a, _ in loops]
         double = tuple(bool(mask >> i & 1) for i in range(len(levels)))
-        l1 = int(self.base[at] + sum(int(t[at]) for t, d in zip(self.tile, double, strict=True) if d))
+        l1 = int(self.base_of(levels)[at] + sum(int(t[at]) for t, d in zip(self.tile, double, strict=True) if d))
         return Choice(
             loops=loops,
             depth=tuple(self._depth(r, loops) for r in self.reads),
             double=double,
-            tile_bytes=tuple(int(self.full(t.tile_bytes)[at]) for t in self.traffic),
+            tile_bytes=tuple(
+                0 if level == "l1" else int(self.full(t.tile_bytes)[at])
+                for t, level in zip(self.traffic, levels, strict=True)
+            ),
             bytes=tuple(b for b, _ in counts),
             transfers=tuple(t for _, t in counts),
             scratch={n: int(self.full(s)[at]) for n, s in self.scratch.items()},
             accumulator=int(self.full(self.accumulator)[at]),
-            tiles=int(np.prod(trips, dtype=np.int64)),
+            tiles=int(self.tiles[at]),
             l1_bytes=l1,
             stage_bytes=int(self.stage_bytes(levels)[at]),
             compute_cycles=int(np.ceil(self.full(self.compute)[at])),
@@ -123,6 +145,8 @@ class Space:
         return max((i + 1 for i, (a, _) in enumerate(loops) if a in reads), default=0)
 
     def _counts(self, t: OperandTraffic, repeat: int, level: str, at: int) -> tuple[dict[str, int], dict[str, int]]:
+        if level == "l1":
+            return {"l2_l1": 0}, {"l2_l1": 0}
         moved = int(self.full(t.bytes)[at]) * repeat
         near = t.far["l2_l1"] if level == "l2" else t.dense["l2_l1"]
         bytes_ = {"l2_l1": moved}

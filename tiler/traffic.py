@@ -9,6 +9,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tiler.grid import DimClasses, Grid, Ints, dim_classes
 from tiler.moves import HopLimits
@@ -30,7 +31,8 @@ class OperandTraffic:
     """One operand over a grid, every tile copied once: arrays in grid shape.
 
     `tile_bytes` is the greatest tile; `copies` counts tiles that are not empty; `far` are the commands between the
-    far level and a dense tile under each hop's limits, `dense` those between two dense tiles.
+    far level and a dense tile under each hop's limits, `dense` those between two dense tiles. `in_place` is where a
+    kernel can walk every tile inside the whole tensor, were that in L1.
     """
 
     tile_bytes: Ints
@@ -38,6 +40,7 @@ class OperandTraffic:
     copies: Ints
     far: dict[str, Commands]
     dense: dict[str, Commands]
+    in_place: NDArray[np.bool_]
 
 
 def hop_limits(hop: Hop) -> HopLimits:
@@ -54,7 +57,32 @@ def operand_traffic(grid: Grid, operand: BoundOperand, hops: Sequence[Hop]) -> O
     pitches = [s * operand.itemsize for s in operand.far_strides]
     far = {h.name: _commands(dims, pitches, operand.itemsize, hop_limits(h)) for h in hops}
     dense = {h.name: _dense_commands(dims, operand.itemsize, hop_limits(h)) for h in hops}
-    return OperandTraffic(most, total, copies, far, dense)
+    return OperandTraffic(most, total, copies, far, dense, in_place(dims, operand))
+
+
+def in_place(dims: Sequence[DimClasses], operand: BoundOperand) -> NDArray[np.bool_]:
+    """Where every tile runs through the whole tensor as its kernel walks it: dense, its rows a pitch apart, or by
+    strides."""
+    if not operand.near:
+        return np.zeros((), bool)
+    fits, even, step = np.ones((), bool), np.ones((), bool), np.ones((), np.int64)
+    pitched = False
+    for dim, stride, near in reversed(list(zip(dims, operand.far_strides, operand.near, strict=True))):
+        if near == "stride":
+            continue
+        if near == "pitch" and not pitched:  # rows may lie at any distance
+            even, step, pitched = np.ones((), bool), np.zeros((), np.int64), True
+        many = dim.most > 1
+        fits = fits & (~many | (step == 0) | (even & (stride == step)))
+        step = np.where(many, stride * dim.most, step)
+        even = even & (~many | _even(dim))
+    return np.asarray(fits)
+
+
+def _even(dim: DimClasses) -> NDArray[np.bool_]:
+    """Where all tiles hold as many."""
+    least = np.where(dim.times > 0, dim.count, dim.most[..., None]).min(axis=-1)
+    return np.asarray(least == dim.most)
 
 
 def _product(factors: Sequence[Any]) -> Ints:
