@@ -24,7 +24,7 @@ def quantize(model: str | Path, inputs: str | Path, output: str | Path, samples:
     source = prepare(_read(Path(model)))
     feeds = list(_feeds(source, Path(inputs), samples))
     statistics = collect(source, activations(source), _shown(feeds), prepared)
-    onnx.save(quantise(source, statistics), str(output))
+    onnx.save(quantise(source, statistics.published()), str(output))
     return statistics
 
 

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 
 from fusion_engine.diagnostics import Diagnostic, GapFuseError
 from quantizer.prepare import constants, prepare, store
-from quantizer.statistics import Statistics, Summary
+from quantizer.statistics import TensorStatistics, constant_statistics
 
 LINEAR = ("Conv", "Gemm", "MatMul")
 CLAMPS = ("Relu", "Clip")
@@ -34,7 +34,7 @@ def activations(model: onnx.ModelProto) -> tuple[str, ...]:
     return tuple(t for t in _float_tensors(prepare(model)) if t)
 
 
-def quantise(model: onnx.ModelProto, statistics: Statistics) -> onnx.ModelProto:
+def quantise(model: onnx.ModelProto, statistics: Mapping[str, TensorStatistics]) -> onnx.ModelProto:
     """The model with QuantizeLinear/DequantizeLinear around its activations and DequantizeLinear on its constants.
 
     Activations are int8, asymmetric, zero representable; weights of Conv, Gemm and MatMul int8, symmetric, per output
@@ -52,9 +52,9 @@ def quantise(model: onnx.ModelProto, statistics: Statistics) -> onnx.ModelProto:
     return result
 
 
-def grid_of(summary: Summary) -> Grid:
-    """The asymmetric int8 grid over the summary's range widened to hold zero."""
-    low, high = min(0.0, summary.min or 0.0), max(0.0, summary.max or 0.0)
+def grid_of(statistics: TensorStatistics) -> Grid:
+    """The asymmetric int8 grid over the range seen, widened to hold zero."""
+    low, high = min(0.0, statistics.min or 0.0), max(0.0, statistics.max or 0.0)
     scale = float(np.float32((high - low) / 255)) or 1.0
     return Grid(scale, int(np.clip(round(-128 - low / scale), -128, 127)))
 
@@ -94,8 +94,8 @@ def _joins(node: onnx.NodeProto, user: onnx.NodeProto, held: set[str]) -> bool:
     )
 
 
-def _grids(graph: onnx.GraphProto, tensors: list[str], statistics: Statistics) -> dict[str, Grid]:
-    if missing := [t for t in tensors if not getattr(statistics.tensors.get(t), "count", 0)]:
+def _grids(graph: onnx.GraphProto, tensors: list[str], statistics: Mapping[str, TensorStatistics]) -> dict[str, Grid]:
+    if missing := [t for t in tensors if not getattr(statistics.get(t), "count", 0)]:
         raise GapFuseError(
             [
                 Diagnostic(
@@ -104,7 +104,7 @@ def _grids(graph: onnx.GraphProto, tensors: list[str], statistics: Statistics) -
                 for t in missing
             ]
         )
-    grids = {t: grid_of(statistics.tensors[t]) for t in tensors}
+    grids = {t: grid_of(statistics[t]) for t in tensors}
     for node in graph.node:
         name = node.output[0]
         if name in grids and node.op_type in KEEPS_GRID and node.input[0] in grids:
@@ -175,7 +175,7 @@ def _operand(
         if node.op_type == "Add" and scale is not None and _is_bias(constant, scale):
             node.input[k] = _bias(graph, values, f"{name}/{index}", constant, scale)
             continue
-        grid = grid_of(Summary(constant.size, float(constant.min()), float(constant.max())))
+        grid = grid_of(constant_statistics(constant))
         q = np.clip(np.rint(constant / grid.scale) + grid.zero, -128, 127).astype(np.int8)
         node.input[k] = _dequantise(graph, values, f"{name}/{index}", q, np.float32(grid.scale), None, grid.zero)
 
