@@ -1,7 +1,8 @@
 """fuse(): the plan as a valid ONNX model whose nodes are calls of model-local functions, one per kernel call.
 
 A function is both the fused and the unfused form: domain and operator type name the kernel, its body holds the nodes
-that the kernel stands for, and its overload is a hash of the body, so that equal bodies are shared.
+that the kernel stands for, and its overload is a hash of the body, so that equal bodies are shared. Read back, the
+calls are opened and their nodes have the names, scopes and metadata that they had: see `view/marks.py`, `pinning.py`.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ from onnx import helper, numpy_helper
 
 from fusion_engine.covering.types import Candidate, Plan
 from fusion_engine.kernels.descriptor import Kernel
+from fusion_engine.pinning import RULE, RULE_VERSION, VARIANT, kernel_name
 from fusion_engine.planning import Planned
-from fusion_engine.view import FLIP_SIGN, VIEW_OPSET, View, ViewNode, node_to_proto
+from fusion_engine.view import FLIP_SIGN, KERNELS, MARKS, Marks, View, ViewNode, marks_to_text, node_to_proto, scopes_of
 from fusion_engine.view.operators import newest, split_op
-from fusion_engine.view.write import flip_function, value_info
+from fusion_engine.view.write import flip_function, value_info, written_opset
 
-DOMAIN = "gap_fuse.kernels"
+DOMAIN = KERNELS
 IR_VERSION = 10  # the first with overloads and with metadata on functions and nodes
 SMALL = 16  # constants of at most so many elements stand in the body; larger ones are operands of the call
 
@@ -29,7 +31,9 @@ SMALL = 16  # constants of at most so many elements stand in the body; larger on
 def fuse_model(planned: Planned) -> onnx.ModelProto:
     """The fused model of a planning result: see `fuse`."""
     versions = {r.name: r.version for r in planned.rules.rules}
-    return fuse(planned.view, planned.plan, tuple(planned.model.proto.functions), planned.kernels, versions)
+    fused = fuse(planned.view, planned.plan, tuple(planned.model.proto.functions), planned.kernels, versions)
+    keep_metadata(planned.model.proto, fused)
+    return fused
 
 
 def fuse(
@@ -44,7 +48,7 @@ def fuse(
     `functions` are the model's own (needed where calls stayed closed); with `kernels`, a sequence is named by the
     kernel that computes, not by a view; `versions` gives rules' versions for the metadata of the functions.
     """
-    write = _Writer(view, {n for n, k in (kernels or {}).items() if k.view is not None}, versions or {})
+    write = _Writer(view, kernels or {}, versions or {})
     for candidate in plan.chosen:
         write.candidate(candidate)
     for output in view.outputs:
@@ -55,19 +59,23 @@ def fuse(
 @dataclass(slots=True)
 class _Writer:
     view: View
-    views: set[str]
+    kernels: Mapping[str, Kernel]
     versions: Mapping[str, str]
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     functions: dict[tuple[str, str], onnx.FunctionProto] = field(default_factory=dict)
     initializers: dict[str, onnx.TensorProto] = field(default_factory=dict)
     names: dict[str, int] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)  # operators outside the default domain
+    opset: int = 0
+
+    def __post_init__(self) -> None:
+        self.opset = written_opset(self.view)
 
     def candidate(self, c: Candidate) -> None:
         body = body_of(self.view, c)
         if any(n.captures for n in body):
             self.used.update(n.op for n in body if "::" in n.op)
-            self.nodes.extend(node_to_proto(n, self.view) for n in body)
+            self.nodes.extend(node_to_proto(n, self.view, self.opset) for n in body)
             for name in (i for n in body for i in n.inputs if i is not None):
                 self.initialize(name)
             return
@@ -77,7 +85,7 @@ class _Writer:
             function.name, operands, list(c.produces), name=self.unique(body[0].origins), domain=DOMAIN
         )
         call.overload = function.overload
-        _describe(call, {"gap_fuse.nodes": ", ".join(dict.fromkeys(o for n in body for o in n.origins))})
+        _describe(call, {MARKS: marks_to_text(_marks(n) for n in body)})
         self.nodes.append(call)
         for name in operands:
             self.initialize(name)
@@ -96,27 +104,23 @@ class _Writer:
         self.used.update(n.op for n in body if "::" in n.op)
         function = helper.make_function(
             DOMAIN,
-            self.kernel_name(c),
+            kernel_name(c, self.kernels),
             [rename[o] for o in operands],
             [rename[p] for p in c.produces],
             nodes,
-            [helper.make_opsetid("", VIEW_OPSET), *(helper.make_opsetid(d, _version(d)) for d in imports)],
+            [helper.make_opsetid("", self.opset), *(helper.make_opsetid(d, _version(d)) for d in imports)],
         )
         _describe(
             function,
-            {"gap_fuse.rule": c.rule, "gap_fuse.variant": c.variant, "gap_fuse.version": self.versions.get(c.rule, "")},
+            {RULE: c.rule, VARIANT: c.variant, RULE_VERSION: self.versions.get(c.rule, "")},
         )
         overload = hashlib.sha256(function.SerializeToString(deterministic=True)).hexdigest()[:12]
         function.overload = overload
         return self.functions.setdefault((function.name, overload), function)
 
-    def kernel_name(self, c: Candidate) -> str:
-        computing = [call.kernel for call in c.calls if call.kernel not in self.views]
-        return (computing or [call.kernel for call in c.calls])[-1]
-
     def inner(self, node: ViewNode, rename: dict[str, str]) -> onnx.NodeProto:
         """A node of a body, its values renamed to x0, c0, v0, ..., so that equal bodies are equal bytes."""
-        proto = node_to_proto(node, self.view)
+        proto = node_to_proto(node, self.view, self.opset)
         for o in node.outputs:
             if o:
                 rename.setdefault(o, f"v{len(rename)}")
@@ -152,11 +156,11 @@ class _Writer:
             [value_info(self.view.values[o]) for o in self.view.outputs],
             initializer=list(self.initializers.values()),
         )
-        own = [f for f in functions if f"{f.domain}::{f.name}" in self.used]
+        own = _needed(functions, self.used)
         flip = [flip_function()] if FLIP_SIGN in self.used else []
         local = {DOMAIN, *(f.domain for f in own), *(o.domain for f in own for o in f.opset_import)}
         domains = sorted(local | {split_op(op)[0] for op in self.used})
-        imports = [helper.make_opsetid("", VIEW_OPSET), *(helper.make_opsetid(d, _version(d)) for d in domains if d)]
+        imports = [helper.make_opsetid("", self.opset), *(helper.make_opsetid(d, _version(d)) for d in domains if d)]
         return helper.make_model(
             graph,
             opset_imports=imports,
@@ -167,14 +171,15 @@ class _Writer:
 
 
 def body_of(view: View, candidate: Candidate) -> list[ViewNode]:
-    """The nodes that make the candidate's results from what it consumes, in topological order."""
+    """The nodes that make the candidate's results from what it consumes and from stored constants, in topological
+    order."""
     stop = {*candidate.consumes, *view.inputs}
     todo = list(candidate.produces)
     found: set[int] = set()
     while todo:
         value = todo.pop()
         index = view.producer.get(value)
-        if index is None or index in found or view.const(value) is not None:
+        if index is None or index in found:
             continue
         found.add(index)
         node = view.nodes[index]
@@ -189,8 +194,44 @@ def _operands(view: View, candidate: Candidate, body: list[ViewNode]) -> tuple[l
     constants = [r for r in read if view.const(r) is not None and r not in view.inputs]
     small = [c for c in constants if np.asarray(view.const(c)).size <= SMALL]
     values = [r for r in read if r not in constants]
-    values.sort(key=lambda v: candidate.consumes.index(v) if v in candidate.consumes else len(candidate.consumes))
+    order = {v: i for i, v in enumerate(candidate.consumes)}
+    values.sort(key=lambda v: order.get(v, len(order)))
     return [*values, *(c for c in constants if c not in small)], small
+
+
+def _marks(node: ViewNode) -> Marks:
+    scopes = () if node.scopes == scopes_of(node.metadata) else node.scopes
+    return Marks(node.origins, node.outputs, scopes, node.metadata)
+
+
+def _needed(functions: tuple[onnx.FunctionProto, ...], used: set[str]) -> list[onnx.FunctionProto]:
+    """The model's functions that are called, by other functions too."""
+    by_name: dict[str, list[onnx.FunctionProto]] = {}
+    for f in functions:
+        by_name.setdefault(f"{f.domain}::{f.name}", []).append(f)
+    todo, seen = sorted(used), set(used)
+    for op in todo:
+        inner = {f"{n.domain}::{n.op_type}" for f in by_name.get(op, ()) for n in f.node if n.domain}
+        todo += sorted(inner - seen)
+        seen |= inner
+    return [f for f in functions if f"{f.domain}::{f.name}" in seen]
+
+
+def keep_metadata(source: onnx.ModelProto, fused: onnx.ModelProto) -> None:
+    """Give `fused` what `source` says of the model, its graph and its tensors (statistics among it).
+
+    A tensor that lies inside a kernel call keeps its entry in `value_info` under its name in the source.
+    """
+    fused.metadata_props.extend(source.metadata_props)
+    fused.graph.metadata_props.extend(source.graph.metadata_props)
+    ports = {v.name: v for v in (*fused.graph.input, *fused.graph.output)}
+    own = [v for v in (*source.graph.input, *source.graph.output, *source.graph.value_info) if v.metadata_props]
+    for value in own:
+        if value.name in ports:
+            ports[value.name].ClearField("metadata_props")
+            ports[value.name].metadata_props.extend(value.metadata_props)
+        else:
+            fused.graph.value_info.append(value)
 
 
 def _constant_node(name: str, data: np.ndarray) -> onnx.NodeProto:

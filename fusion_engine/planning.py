@@ -14,6 +14,7 @@ from fusion_engine.language.types import OpPattern, RuleSet
 from fusion_engine.matching import Cost, MatchResult, explain_node, match
 from fusion_engine.matching.operators import callee_matches
 from fusion_engine.model import Model
+from fusion_engine.pinning import lost_pins, pinned, pins_of
 from fusion_engine.view import View, ViewNode, operator, view
 
 NEAREST = 4  # reasons shown for a node that nothing takes
@@ -49,18 +50,24 @@ def plan(
 ) -> Planned:
     """The cheapest cover of the model by the rules' kernels, for a team of `cores` with the instruction sets `isa`.
 
+    The kernel calls of a fused model are matched again by the rules they name and kept (`pinning.py`).
+
     Functions of the model that a rule names stay closed at first; a closed function, or an operator with a body
     in the ONNX standard, is opened where nothing takes it. Raises GapFuseError naming each node that stays uncovered,
     its operator, and the nearest rules with the reason why each declined.
     """
     cost = call_cost(cores, isa)
+    pins = pins_of(model)
     closed, opened = named_functions(model, rules), frozenset[str]()
     lacking: list[Lacking] = []
     while True:
         seen = view(model, closed, opened)
         matches = match(seen, rules, kernels, cost)
+        kept = pinned(seen, matches.candidates, pins, kernels)
+        if kept.lost:
+            raise lost_pins(model, seen, kept.lost, rules, kernels, cost)
         try:
-            chosen = cover(seen, matches.candidates, calls=kernel_calls(kernels))
+            chosen = cover(seen, kept.candidates, calls=kernel_calls(kernels))
         except UncoveredError as e:
             lacking.append(Lacking(seen, e.nodes))
             operators = {seen.nodes[n].op for n in e.nodes}

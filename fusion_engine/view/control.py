@@ -39,7 +39,7 @@ def _instance(
     prefix = draft.fresh(f"{node.origins[0]}/")
     rename: dict[str, str | None] = {n: n for n in free_names(graph)}
     rename.update(given)
-    frame = Frame({**around.opsets, "": node.version}, rename, prefix, scopes=node.scopes)
+    frame = Frame({**around.opsets, "": node.version}, rename, prefix, scopes=node.scopes, metadata=node.metadata)
     for tensor in graph.initializer:
         draft.name_const(prefix + tensor.name, numpy_helper.to_array(tensor))
     results = [frame.name(o.name) or "" for o in graph.output]

@@ -34,10 +34,11 @@ class Node:
     version: int = VIEW_OPSET
     overload: str = ""
     captures: tuple[str, ...] = ()
+    metadata: tuple[tuple[str, str], ...] = ()
 
     def derive(self, op: str, inputs: Iterable[str | None], outputs: Iterable[str], **attrs: Any) -> Node:
         """A node in the view's form that stands for the same nodes of the file."""
-        return Node(op, list(inputs), list(outputs), attrs, self.origins, self.scopes)
+        return Node(op, list(inputs), list(outputs), attrs, self.origins, self.scopes, metadata=self.metadata)
 
     def moved(self, inputs: Iterable[str | None], outputs: Iterable[str]) -> Node:
         """This node on other values."""

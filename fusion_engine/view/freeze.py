@@ -107,6 +107,7 @@ def _node(index: int, node: Node, names: Mapping[str, str]) -> ViewNode:
         scopes=node.scopes,
         overload=node.overload,
         captures=tuple(final.values()),
+        metadata=node.metadata,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -12,14 +12,14 @@ import onnx
 
 from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
 from fusion_engine.view.draft import Node
+from fusion_engine.view.marks import KERNELS, MARKS, Marks, Metadata
 from fusion_engine.view.operators import FLIP_SIGN, attribute_value, join_op
-from fusion_engine.view.types import Scope
+from fusion_engine.view.restored import FunctionKey, computing, restored_names
+from fusion_engine.view.types import FUNCTION, Scope
 
 _CLASSES = "pkg.torch.onnx.class_hierarchy"
 _NAMES = "pkg.torch.onnx.name_scopes"
 _DEEPEST = 200  # calls inside calls; a function that calls itself goes past any limit
-
-FunctionKey = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,6 +30,8 @@ class Library:
     closed: frozenset[str]
     where: Span | None = None
     prefixes: dict[str, int] = field(default_factory=dict)
+    restored: Mapping[str, Sequence[Marks]] = field(default_factory=dict)  # see `restored_names`
+    made: set[str] = field(default_factory=set)  # values of kernel calls met so far
 
     def prefix(self, label: str) -> str:
         """What the names inside an inlined call begin with: two calls of one name differ."""
@@ -53,6 +55,7 @@ class Frame:
     prefix: str = ""
     bound: Mapping[str, onnx.AttributeProto] = field(default_factory=dict)
     scopes: tuple[Scope, ...] = ()
+    metadata: Metadata = ()
     depth: int = 0
 
     def name(self, name: str) -> str | None:
@@ -65,7 +68,7 @@ class Frame:
 
 def library(proto: onnx.ModelProto, closed: frozenset[str], where: Span | None) -> Library:
     functions = {(f.domain, f.name, f.overload): f for f in proto.functions}
-    return Library(functions, closed | {FLIP_SIGN}, where)
+    return Library(functions, closed | {FLIP_SIGN}, where, restored=restored_names(proto.graph, functions))
 
 
 def opsets(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
@@ -103,6 +106,7 @@ def _node(proto: onnx.NodeProto, frame: Frame) -> Node:
         version=frame.opsets.get(domain, 1),
         overload=proto.overload,
         captures=tuple(dict.fromkeys(captures)),
+        metadata=_metadata(proto, frame),
     )
 
 
@@ -145,17 +149,46 @@ def _inlined(call: onnx.NodeProto, function: onnx.FunctionProto, frame: Frame, l
     echoes = [(f, r) for f, r in returned.items() if f in rename]  # an output that is an input, unchanged
     rename.update({f: r for f, r in returned.items() if f not in rename})
     label = frame.prefix + _label(call)
+    own = () if function.domain == KERNELS else (Scope(f"{function.domain}.{function.name}", label, FUNCTION),)
     inner = Frame(
         opsets={**frame.opsets, **opsets(function.opset_import)},
         rename=rename,
         prefix=lib.prefix(label),
         bound=_bound(call, function, frame),
-        scopes=(*frame.scopes, *_scopes(call), Scope(f"{function.domain}.{function.name}", label)),
+        scopes=(*frame.scopes, *_scopes(call), *own),
+        metadata=_metadata(call, frame),
         depth=frame.depth + 1,
     )
+    if function.domain == KERNELS and frame.depth == 0 and (marks := lib.restored.get(call.output[0])):
+        return _kernel_nodes(function, marks, inner, lib)
     nodes = read_nodes(function.node, inner, lib)
     nodes += [Node("Identity", [rename[f]], [r or ""], {}, (label,), inner.scopes) for f, r in echoes]
     return nodes
+
+
+def _kernel_nodes(function: onnx.FunctionProto, marks: Sequence[Marks], frame: Frame, lib: Library) -> list[Node]:
+    """The nodes of a kernel call as they were in the model that was fused; what another call has made too, once."""
+    pairs = list(zip(computing(function), marks, strict=True))
+    names = {o: v for proto, m in pairs for o, v in zip(proto.output, m.values, strict=True) if o}
+    frame = replace(frame, rename={**names, **frame.rename}, metadata=())
+    nodes = read_nodes([n for n in function.node if n.op_type == "Constant"], frame, lib)
+    for proto, m in pairs:
+        if not lib.made.issuperset(v for v in m.values if v):
+            lib.made.update(m.values)
+            nodes += [_marked(n, m) for n in read_nodes([proto], frame, lib)]
+    return nodes
+
+
+def _marked(node: Node, m: Marks) -> Node:
+    return replace(node, origins=m.origins, scopes=m.scopes or scopes_of(m.metadata), metadata=m.metadata)
+
+
+def _metadata(proto: onnx.NodeProto, frame: Frame) -> Metadata:
+    """What the file says of a node beside its scopes; a call's is said of every node inside it."""
+    own = tuple((p.key, p.value) for p in proto.metadata_props if p.key != MARKS)
+    if not frame.metadata or not own:
+        return own or frame.metadata
+    return tuple({**dict(frame.metadata), **dict(own)}.items())
 
 
 def _bound(call: onnx.NodeProto, function: onnx.FunctionProto, frame: Frame) -> dict[str, onnx.AttributeProto]:
@@ -164,10 +197,12 @@ def _bound(call: onnx.NodeProto, function: onnx.FunctionProto, frame: Frame) -> 
 
 
 def _scopes(proto: onnx.NodeProto) -> tuple[Scope, ...]:
-    """The module hierarchy that torch's exporter recorded on the node."""
-    if not proto.metadata_props:
-        return ()
-    data = {p.key: p.value for p in proto.metadata_props}
+    return scopes_of((p.key, p.value) for p in proto.metadata_props) if proto.metadata_props else ()
+
+
+def scopes_of(metadata: Iterable[tuple[str, str]]) -> tuple[Scope, ...]:
+    """The module hierarchy that torch's exporter recorded on a node."""
+    data = dict(metadata)
     return _parse_scopes(data.get(_CLASSES, ""), data.get(_NAMES, ""))
 
 

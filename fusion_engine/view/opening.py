@@ -31,7 +31,7 @@ def function_body(draft: Draft, node: Node, lib: Library) -> list[Node] | None:
     defaults = {a.name: a for a in function.attribute_proto}
     bound = {**defaults, **{a.name: a for a in call.attribute}}
     nodes = read_nodes(function.node, Frame(versions, rename, prefix, bound), lib)
-    return [replace(n, origins=node.origins, scopes=node.scopes) for n in nodes]
+    return [replace(n, origins=node.origins, scopes=node.scopes, metadata=node.metadata) for n in nodes]
 
 
 def _prefix(draft: Draft, node: Node) -> str:

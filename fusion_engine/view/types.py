@@ -37,12 +37,19 @@ class ViewValue:
         return tuple(d for d in self.shape if isinstance(d, int))
 
 
+MODULE, FUNCTION = "module", "function"
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """One level of the module hierarchy that an exporter recorded: class path and instance name."""
+    """One level of the module hierarchy that an exporter recorded: class path and instance name.
+
+    `kind` says by what: a node's metadata (MODULE), or a call of a model-local function that was opened (FUNCTION).
+    """
 
     cls: str
     name: str
+    kind: str = field(default=MODULE, compare=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,6 +60,7 @@ class ViewNode:
     `inputs` holds value names, None for an absent optional input; trailing absents are kept up to the schema's arity.
     `attrs` holds every attribute, the schema's defaults filled in; an attribute without default and absent is None.
     Axes are non-negative where the rank is known. `origins` are the names of the nodes of the file it stands for.
+    `scopes` are the modules and functions around it, outermost first, `metadata` what else the file says of it.
     An absent output is "". A subgraph is an attribute holding a serialised GraphProto; `captures` are the outer values
     that it reads.
     """
@@ -66,6 +74,7 @@ class ViewNode:
     scopes: tuple[Scope, ...] = ()
     overload: str = ""
     captures: tuple[str, ...] = ()
+    metadata: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -121,16 +121,7 @@ def test_values_round_trip(name: str) -> None:
     assert schedule_to_json(schedule_from_json(plan)) == plan
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(
-            "digits_int8",
-            marks=pytest.mark.xfail(strict=True, reason="a fused int8 model, opened again, is matched in float"),
-        ),
-        "digits_fp32",
-    ],
-)
+@pytest.mark.parametrize("name", NETWORKS)
 def test_a_fused_model_compiled_again_answers_alike(name: str) -> None:
     """apply is a function of its arguments, and fusing what is fused finds the same calls."""
     result = gap_fuse.compile(DIGITS / f"{name}.onnx")
