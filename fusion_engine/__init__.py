@@ -5,6 +5,7 @@ from fusion_engine.apply import apply
 from fusion_engine.covering import Candidate, Plan, cover
 from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
 from fusion_engine.explain import explain
+from fusion_engine.explanation import Explanation, explanation_to_json
 from fusion_engine.fuse import fuse_model
 from fusion_engine.graph import Buffer, Call, FusedGraph
 from fusion_engine.graph_json import graph_from_json, graph_to_json
@@ -15,7 +16,7 @@ from fusion_engine.language.types import Rule, RuleSet
 from fusion_engine.layouts import order_layouts
 from fusion_engine.matching import match
 from fusion_engine.model import Model, read_model
-from fusion_engine.planning import Planned, plan
+from fusion_engine.planning import NotCoveredError, Planned, plan
 from fusion_engine.reference import run_reference
 from fusion_engine.view import View, view
 
@@ -24,10 +25,12 @@ __all__ = [
     "Call",
     "Candidate",
     "Diagnostic",
+    "Explanation",
     "FusedGraph",
     "GapFuseError",
     "Kernel",
     "Model",
+    "NotCoveredError",
     "Plan",
     "Planned",
     "Rule",
@@ -38,6 +41,7 @@ __all__ = [
     "check_rules",
     "cover",
     "explain",
+    "explanation_to_json",
     "fuse_model",
     "graph_from_json",
     "graph_to_json",

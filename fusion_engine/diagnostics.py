@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -26,7 +27,8 @@ class Span:
 class Diagnostic:
     """One problem: a sentence, where it is, and what would help.
 
-    `source` is the text of the line at `span`, kept so that the message prints without reading the file again.
+    `source` is the text of the line at `span`, kept so that the message prints without reading the file again. A
+    warning is no error: what it is about works, but hardly as meant.
     """
 
     message: str
@@ -34,22 +36,25 @@ class Diagnostic:
     help: str | None = None
     source: str | None = None
     notes: tuple[str, ...] = field(default=())
+    severity: Literal["error", "warning"] = "error"
 
     def __str__(self) -> str:
-        head = f"{self.span}: error: {self.message}" if self.span else f"error: {self.message}"
-        return "\n".join([head, *self._excerpt(), *self._tail()])
-
-    def _excerpt(self) -> list[str]:
-        if self.span is None or self.source is None or not self.span.line:
-            return []
-        gutter = f"{self.span.line:>5} | "
-        width = max(1, self.span.end - self.span.col)
-        caret = " " * (len(gutter) - 2) + "| " + " " * (self.span.col - 1) + "^" * width
-        return [gutter + self.source, caret]
+        what = f"{self.severity}: {self.message}"
+        head = f"{self.span}: {what}" if self.span else what
+        return "\n".join([head, *excerpt(self.span, self.source), *self._tail()])
 
     def _tail(self) -> list[str]:
         notes = [f"  note: {note}" for note in self.notes]
         return [*notes, f"  help: {self.help}"] if self.help else notes
+
+
+def excerpt(span: Span | None, source: str | None) -> list[str]:
+    """The line with a caret under the span; nothing where the line is not known."""
+    if span is None or source is None or not span.line:
+        return []
+    gutter = f"{span.line:>5} | "
+    width = max(1, min(span.end, len(source) + 1) - span.col)
+    return [gutter + source, " " * (len(gutter) - 2) + "| " + " " * (span.col - 1) + "^" * width]
 
 
 class GapFuseError(Exception):

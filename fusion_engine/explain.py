@@ -2,136 +2,173 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from fusion_engine.covering.types import Candidate, Decline
 from fusion_engine.diagnostics import Diagnostic, GapFuseError, did_you_mean
-from fusion_engine.kernels.descriptor import Kernel
-from fusion_engine.language.types import RuleSet
-from fusion_engine.matching import explain_node, match
+from fusion_engine.explanation import Attempt, Explanation, NodeReport, RuleReport, Taker
+from fusion_engine.language.types import Rule
+from fusion_engine.matching import explain_node, lacking_operators, match
 from fusion_engine.planning import Planned, describe
 from fusion_engine.view import ViewNode
 
-SHOWN = 8  # reasons and places listed
-LONG = 72  # characters of a name
+SHOWN = 8  # attempts and other candidates kept per node or rule that was asked for
 
 
-def explain(
-    planned: Planned,
-    rules: RuleSet,
-    kernels: Mapping[str, Kernel],
-    node: str | None = None,
-    rule: str | None = None,
-) -> list[str]:
-    """Lines of text.
+def explain(planned: Planned, node: str | None = None, rule: str | None = None) -> Explanation:
+    """Who took what, and what stopped the others.
 
-    Without `node` and `rule`: one line per node of the view. With `node` (a node's name, a result's name, or an
-    operator): who took it, who else could have, and why other rules declined. With `rule`: where it fired and its best
-    attempts elsewhere. Raises GapFuseError for a name that is not there.
+    Without `node` and `rule`: every node, and every rule with its best attempt where it did not fire. With `node` (a
+    node's name, a result's name, or an operator): who took it, who else could have, and why other rules declined. With
+    `rule`: where it fired and its best attempts elsewhere. Raises GapFuseError for a name that is not there.
     """
-    report = _Report(planned, rules, kernels)
-    lines: list[str] = []
-    if node is not None:
-        for n in report.nodes_named(node):
-            lines += report.node(n)
-    if rule is not None:
-        lines += report.rule(rule)
-    if node is None and rule is None:
-        lines = [report.line(n) for n in planned.view.nodes]
-    return lines
+    told = _Told(planned, _takers(planned))
+    every = node is None and rule is None
+    nodes = planned.view.nodes if every else () if node is None else _nodes_named(planned, node)
+    rules = planned.rules.rules if every else () if rule is None else _rule_named(planned, rule)
+    return Explanation(
+        planned.view.name,
+        tuple(_node(told, n, closely=not every) for n in nodes),
+        _rules(told, rules, most=1 if every else SHOWN),
+        (*planned.rules.notes, *planned.matches.notes),
+    )
 
 
-class _Report:
-    def __init__(self, planned: Planned, rules: RuleSet, kernels: Mapping[str, Kernel]) -> None:
-        self.planned, self.rules, self.kernels = planned, rules, kernels
-        self.takers: dict[int, list[Candidate]] = {}
-        for candidate in planned.plan.chosen:
-            for n in sorted(candidate.nodes):
-                self.takers.setdefault(n, []).append(candidate)
+@dataclass(frozen=True, eq=False)
+class _Told:
+    """A plan, and by node the chosen candidates that contain it."""
 
-    # ---- nodes ----
+    planned: Planned
+    takers: dict[int, list[Candidate]]
 
-    def nodes_named(self, name: str) -> list[ViewNode]:
-        view = self.planned.view
-        value = view.aliases.get(name, name)
-        found = [n for n in view.nodes if name in n.origins or value in n.outputs or name == n.op]
-        if not found:
-            known = [o for n in view.nodes for o in (*n.origins, *n.outputs, n.op)]
-            raise GapFuseError(
-                Diagnostic(f"the model has no node `{name}`", help=did_you_mean(name, dict.fromkeys(known)))
-            )
+
+def _takers(planned: Planned) -> dict[int, list[Candidate]]:
+    found: dict[int, list[Candidate]] = {}
+    for candidate in planned.plan.chosen:
+        for n in sorted(candidate.nodes):
+            found.setdefault(n, []).append(candidate)
+    return found
+
+
+# ---- names ----
+
+
+def _nodes_named(planned: Planned, name: str) -> list[ViewNode]:
+    view = planned.view
+    value = view.aliases.get(name, name)
+    found = [n for n in view.nodes if name in n.origins or value in n.outputs or name == n.op]
+    if found:
         return found
-
-    def line(self, node: ViewNode) -> str:
-        takers = "; ".join(_taken(c) for c in self.takers.get(node.index, ()))
-        return f"{_name(node)} ({node.op}): {takers or 'not needed: nothing asks for its result'}"
-
-    def node(self, node: ViewNode) -> list[str]:
-        view = self.planned.view
-        types = ", ".join(describe(view, i) for i in node.inputs if i is not None)
-        lines = [self.line(node), f"  {node.op}({types}) -> {', '.join(describe(view, o) for o in node.outputs if o)}"]
-        chosen = self.takers.get(node.index, [])
-        for c in chosen:
-            lines += [f"  taken by {call.kernel}: {_operands(call.operands)}" for call in c.calls]
-            lines.append(f"  evidence: {c.evidence or 'its operators'}; cost {c.cost:,.0f}")
-        others = [
-            c for c in self.planned.matches.candidates if node.index in c.nodes and all(c is not x for x in chosen)
-        ]
-        lines += [
-            f"  also possible: {_taken(c)}, cost {c.cost:,.0f} for {', '.join(c.produces)}" for c in others[:SHOWN]
-        ]
-        fired = {(c.rule, c.variant) for c in (*chosen, *others)}
-        declines = explain_node(view, self.rules, self.kernels, node.index, self.planned.cost)
-        return lines + _reasons([d for d in declines if (d.rule, d.variant) not in fired])
-
-    # ---- rules ----
-
-    def rule(self, name: str) -> list[str]:
-        found = [r for r in self.rules.rules if r.name == name]
-        if not found:
-            hint = did_you_mean(name, [r.name for r in self.rules.rules])
-            raise GapFuseError(Diagnostic(f"there is no rule `{name}`", help=hint))
-        fired = [c for c in self.planned.plan.chosen if c.rule == name]
-        able = [c for c in self.planned.matches.candidates if c.rule == name and all(c is not x for x in fired)]
-        lines = [f"rule {name}: fired {len(fired)} times, matched {len(able)} more times that cost more"]
-        lines += [f"  fired: {_taken(c)} at {', '.join(self._names(c))}" for c in fired[:SHOWN]]
-        lines += [f"  not chosen: {_taken(c)} at {', '.join(self._names(c))}, cost {c.cost:,.0f}" for c in able[:SHOWN]]
-        tried = match(
-            self.planned.view, replace(self.rules, rules=tuple(found)), self.kernels, self.planned.cost, explain=True
-        )
-        return lines + self._attempts(tried.declines, {n for c in (*fired, *able) for n in c.nodes})
-
-    def _attempts(self, declines: Sequence[Decline], taken: set[int]) -> list[str]:
-        """The best failed attempt of each variant at nodes that the rule did not get."""
-        ranked = sorted(declines, key=lambda d: (-d.depth, d.root in taken, d.root, d.variant))
-        lines: list[str] = []
-        for d in ranked:
-            text = f"  declined at {_name(self.planned.view.nodes[d.root])} ({d.variant}): {d.reason}"
-            if text not in lines and d.root not in taken:
-                lines.append(text)
-        return lines[:SHOWN] or ["  no node of the model comes near its patterns"] * (not taken)
-
-    def _names(self, c: Candidate) -> list[str]:
-        nodes = (self.planned.view.nodes[n] for n in sorted(c.nodes))
-        return list(dict.fromkeys(_name(n) for n in nodes))
+    known = [o for n in view.nodes for o in (*n.origins, *n.outputs, n.op)]
+    raise GapFuseError(Diagnostic(f"the model has no node `{name}`", help=did_you_mean(name, dict.fromkeys(known))))
 
 
-def _name(node: ViewNode) -> str:
-    """The node's names in the file, the middle left out where an exporter wrote a novel."""
-    name = " ".join(node.origins) or node.outputs[0]
-    return name if len(name) <= LONG else f"{name[: LONG // 3]}...{name[-LONG * 2 // 3 :]}"
+def _rule_named(planned: Planned, name: str) -> list[Rule]:
+    found = [r for r in planned.rules.rules if r.name == name]
+    if found:
+        return found
+    hint = did_you_mean(name, [r.name for r in planned.rules.rules])
+    raise GapFuseError(Diagnostic(f"there is no rule `{name}`", help=hint))
 
 
-def _taken(c: Candidate) -> str:
-    kernels = " + ".join(call.kernel for call in c.calls)
-    return f"{kernels} by rule {c.rule} ({c.variant})" + (f", {c.evidence}" if c.evidence else "")
+def node_name(node: ViewNode) -> str:
+    """The node's names in the file."""
+    return " ".join(o for o in node.origins if o) or node.outputs[0]
 
 
-def _operands(operands: Sequence[tuple[str, object]]) -> str:
-    return ", ".join(f"{name}={getattr(what, 'name', 'constant')}" for name, what in operands)
+# ---- nodes ----
 
 
-def _reasons(declines: Sequence[Decline]) -> list[str]:
-    lines = [f"  rule {d.rule} ({d.variant}) declined: {d.reason}" for d in declines]
-    return list(dict.fromkeys(lines))[:SHOWN]
+def _node(told: _Told, node: ViewNode, closely: bool) -> NodeReport:
+    view, chosen = told.planned.view, told.takers.get(node.index, [])
+    report = NodeReport(
+        node_name(node),
+        node.op,
+        tuple(describe(view, i) for i in node.inputs if i is not None),
+        tuple(describe(view, o) for o in node.outputs if o),
+        tuple(_taker(told, c) for c in chosen),
+        wanted=bool(chosen) or not told.planned.plan.chosen,
+    )
+    if not closely:
+        return report
+    others = [c for c in told.planned.matches.candidates if node.index in c.nodes and all(c is not x for x in chosen)]
+    planned = told.planned
+    declines = explain_node(view, planned.rules, planned.kernels, node.index, planned.cost)
+    fired = {(c.rule, c.variant) for c in (*chosen, *others)}
+    attempts = _attempts(told, (d for d in declines if (d.rule, d.variant) not in fired))
+    return replace(report, others=tuple(_taker(told, c) for c in others[:SHOWN]), attempts=attempts[:SHOWN])
+
+
+def _taker(told: _Told, c: Candidate) -> Taker:
+    nodes = (node_name(told.planned.view.nodes[n]) for n in sorted(c.nodes))
+    operands = (tuple((name, getattr(what, "name", "constant")) for name, what in call.operands) for call in c.calls)
+    kernels = tuple(call.kernel for call in c.calls)
+    evidence = c.evidence or "its operators"
+    return Taker(c.rule, c.variant, kernels, tuple(operands), evidence, c.cost, tuple(dict.fromkeys(nodes)), c.produces)
+
+
+# ---- rules ----
+
+
+def _rules(told: _Told, rules: Sequence[Rule], most: int) -> tuple[RuleReport, ...]:
+    planned = told.planned
+    fired = _by_rule(planned.plan.chosen)
+    chosen = {id(c) for c in planned.plan.chosen}
+    able = _by_rule(c for c in planned.matches.candidates if id(c) not in chosen)
+    asked = [r for r in rules if most > 1 or (r.name not in fired and r.name not in able)]
+    tried = match(planned.view, replace(planned.rules, rules=tuple(asked)), planned.kernels, planned.cost, explain=True)
+    declines: dict[str, list[Decline]] = {}
+    for d in tried.declines:
+        declines.setdefault(d.rule, []).append(d)
+    return tuple(
+        _rule(told, r, fired.get(r.name, []), able.get(r.name, []), declines.get(r.name, []), most) for r in rules
+    )
+
+
+def _by_rule(candidates: Iterable[Candidate]) -> dict[str, list[Candidate]]:
+    found: dict[str, list[Candidate]] = {}
+    for c in candidates:
+        found.setdefault(c.rule, []).append(c)
+    return found
+
+
+def _rule(
+    told: _Told, rule: Rule, fired: list[Candidate], able: list[Candidate], declines: list[Decline], most: int
+) -> RuleReport:
+    taken = {n for c in (*fired, *able) for n in c.nodes}
+    attempts = _attempts(told, (d for d in declines if d.root not in taken))
+    lacking = () if fired or able else lacking_operators(told.planned.view, rule, told.planned.rules.classes)
+    return RuleReport(
+        rule.name,
+        rule.span,
+        tuple(_taker(told, c) for c in fired),
+        tuple(_taker(told, c) for c in able),
+        attempts[:most],
+        lacking,
+    )
+
+
+def _attempts(told: _Told, declines: Iterable[Decline]) -> tuple[Attempt, ...]:
+    """The nearest first; those that one place of one variant stopped with one sentence count as one."""
+    ranked = sorted(declines, key=lambda d: (-d.depth, -d.matched, d.root, d.rule, d.variant))
+    groups: dict[tuple[str, str, object, str], list[Decline]] = {}
+    for d in ranked:
+        groups.setdefault((d.rule, d.variant, d.cause.span, d.reason), []).append(d)
+    return tuple(_attempt(told, alike[0], len({d.root for d in alike})) for alike in groups.values())
+
+
+def _attempt(told: _Told, d: Decline, alike: int) -> Attempt:
+    nodes = told.planned.view.nodes
+    root = nodes[d.root]
+    guilty = tuple(dict.fromkeys(node_name(nodes[n]) for n in d.nodes))
+    source = _source(told.planned, d)
+    return Attempt(
+        d.rule, d.variant, node_name(root), root.op, d.cause, source, guilty, d.matched, d.needed, d.depth, alike
+    )
+
+
+def _source(planned: Planned, d: Decline) -> str | None:
+    span = d.cause.span
+    lines = planned.rules.sources.get(span.file, ()) if span is not None else ()
+    return lines[span.line - 1] if span is not None and 0 < span.line <= len(lines) else None

@@ -45,6 +45,14 @@ class Planned:
         return call_cost(self.cores, self.isa)
 
 
+class NotCoveredError(GapFuseError):
+    """No rule takes some nodes; `attempt` is the last attempt, with an empty plan."""
+
+    def __init__(self, diagnostics: Sequence[Diagnostic], attempt: Planned) -> None:
+        super().__init__(diagnostics)
+        self.attempt = attempt
+
+
 def plan(
     model: Model, rules: RuleSet, kernels: Mapping[str, Kernel], cores: int = 8, isa: Sequence[str] = ()
 ) -> Planned:
@@ -53,8 +61,8 @@ def plan(
     The kernel calls of a fused model are matched again by the rules they name and kept (`pinning.py`).
 
     Functions of the model that a rule names stay closed at first; a closed function, or an operator with a body
-    in the ONNX standard, is opened where nothing takes it. Raises GapFuseError naming each node that stays uncovered,
-    its operator, and the nearest rules with the reason why each declined.
+    in the ONNX standard, is opened where nothing takes it. Raises NotCoveredError naming each node that stays
+    uncovered, its operator, and the nearest rules with the reason why each declined.
     """
     cost = call_cost(cores, isa)
     pins = pins_of(model)
@@ -73,7 +81,9 @@ def plan(
             operators = {seen.nodes[n].op for n in e.nodes}
             to_open = frozenset(op for op in operators - opened if op in closed or _has_body(op))
             if not to_open:
-                raise _uncovered(model, lacking, rules, kernels, cost) from e
+                nothing = Plan((), 0.0, 0.0)
+                attempt = Planned(model, rules, kernels, seen, matches, nothing, closed, opened, cores, tuple(isa))
+                raise NotCoveredError(_uncovered(model, lacking, rules, kernels, cost), attempt) from e
             opened |= to_open - closed
             closed -= to_open
             continue
@@ -107,14 +117,14 @@ def _has_body(op: str) -> bool:
 
 def _uncovered(
     model: Model, lacking: Sequence[Lacking], rules: RuleSet, kernels: Mapping[str, Kernel], cost: Cost
-) -> GapFuseError:
+) -> list[Diagnostic]:
     where = Span(str(model.path)) if model.path is not None else None
     guilty = _as_written(lacking)
     problems = [_no_kernel(seen, node, rules, kernels, cost, where) for seen, node in guilty[:SHOWN]]
     if len(guilty) > SHOWN:
         rest = sorted({node.op for _, node in guilty[SHOWN:]})
         problems.append(Diagnostic(f"and {len(guilty) - SHOWN} more nodes, of {', '.join(rest)}", where))
-    return GapFuseError(problems)
+    return problems
 
 
 def _as_written(lacking: Sequence[Lacking]) -> list[tuple[View, ViewNode]]:
@@ -141,7 +151,8 @@ def _no_kernel(
     declines = explain_node(seen, rules, kernels, node.index, cost)
     reasons: dict[str, str] = {}
     for d in declines:
-        reasons.setdefault(f"rule {d.rule} ({d.variant})", d.reason)
+        place = f" ({d.cause.span})" if d.cause.span is not None else ""
+        reasons.setdefault(f"rule {d.rule} ({d.variant})", f"{d.reason}{place}")
     notes = tuple(f"{who} declined: {why}" for who, why in list(reasons.items())[:NEAREST])
     help = "write a rule for it: CONTRIBUTING.md, `--rules DIR`" if notes else f"no rule mentions {node.op}"
     return Diagnostic(f"no rule takes the node {name}: {node.op}({types})", where, help, notes=notes)

@@ -1,4 +1,4 @@
-"""The commands that end before tiling: fuse, explain, rules check."""
+"""The commands that end before tiling: fuse, rules check."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from fusion_engine import (
     plan,
     read_model,
 )
-from fusion_engine import explain as explain_plan
 from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
 from gap_fuse.rooms import room
 
@@ -48,20 +47,6 @@ def fuse(
     except OSError as e:
         raise GapFuseError(Diagnostic(f"cannot write: {e.strerror or e}", Span(str(output)))) from e
     return f"{output}: {len(proto.graph.node)} nodes, {len(proto.functions)} kernel functions"
-
-
-def explain(
-    model: Path,
-    *,
-    node: str | None,
-    rule: str | None,
-    dims: Mapping[str, int],
-    rules: Sequence[Path] = (),
-    kernels: Sequence[Path] = (),
-) -> Sequence[str]:
-    """Lines that say which rule took which node, and why others did not."""
-    _, known_rules, known_kernels, planned = _planned(model, dims, rules, kernels)
-    return explain_plan(planned, known_rules, known_kernels, node=node, rule=rule)
 
 
 def check(paths: Sequence[Path], kernels: Sequence[Path] = ()) -> tuple[int, Sequence[Diagnostic]]:

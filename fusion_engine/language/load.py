@@ -29,6 +29,7 @@ class _Found:
     fragments: dict[str, Fragment] = field(default_factory=dict)
     classes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    sources: dict[str, tuple[str, ...]] = field(default_factory=dict)
     problems: list[Diagnostic] = field(default_factory=list)
 
 
@@ -41,7 +42,7 @@ def load_rules(dirs: Sequence[Path], kernels: Mapping[str, Kernel] | None) -> Ru
     if found.problems:
         raise GapFuseError(found.problems)
     rules = tuple(rule for _, (rule, _) in sorted(found.rules.items()))
-    return RuleSet(rules, dict(sorted(found.classes.items())), tuple(found.notes))
+    return RuleSet(rules, dict(sorted(found.classes.items())), tuple(found.notes), found.sources)
 
 
 def check_rules(paths: Sequence[Path], kernels: Mapping[str, Kernel] | None) -> tuple[Diagnostic, ...]:
@@ -97,10 +98,12 @@ def _merge(into: dict[str, Kept], new: Mapping[str, Kept], what: str, path: Path
 
 def _documents(path: Path, found: _Found) -> tuple[Marked, ...]:
     try:
-        return read_yaml(path)
+        documents = read_yaml(path)
     except GapFuseError as e:
         found.problems.extend(e.diagnostics)
         return ()
+    found.sources.update((d.span.file, d.lines) for d in documents[:1])
+    return documents
 
 
 def _load_file(path: Path, layer: int, kernels: Mapping[str, Kernel] | None, found: _Found) -> None:

@@ -270,6 +270,7 @@ class RuleSet:
     rules: tuple[Rule, ...]
     classes: Mapping[str, tuple[str, ...]]
     notes: tuple[str, ...] = field(default=())  # e.g. "rule conv2d of DIR overrides the shipped one"
+    sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # lines by file, for messages
 
     def __repr__(self) -> str:
         return f"RuleSet({', '.join(r.name for r in self.rules)})"

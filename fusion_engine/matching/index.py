@@ -26,6 +26,7 @@ from fusion_engine.matching.given import Dims, compile_check, compile_dims
 from fusion_engine.matching.operators import callee_matches
 from fusion_engine.matching.rearrange import MOVEMENT
 from fusion_engine.matching.state import State
+from fusion_engine.view.types import View
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -176,8 +177,7 @@ def _operators_of(p: OpPattern, classes: Mapping[str, tuple[str, ...]], facts: F
 def _possible(
     facts: Facts, variant: Variant, classes: Mapping[str, tuple[str, ...]], wanted: frozenset[str] | None
 ) -> bool:
-    needs = [n for p in (variant.pattern, *variant.extra) for n in _required(p, classes, facts)]
-    if any(not need & facts.operators for need in needs):
+    if _absent(facts, variant, classes):
         return False
     if wanted is None:
         return True
@@ -191,6 +191,20 @@ def _storable(facts: Facts, rule: Rule, variant: Variant) -> bool:
     entries = [e for e in rule.emit if not e.variants or variant.name in e.variants]
     stored = [[s.dtype for name in variant.results if (s := e.stored.get(name)) is not None] for e in entries]
     return any(all(dtype == "float" or dtype in facts.dtypes for dtype in dtypes) for dtypes in stored)
+
+
+def lacking_operators(view: View, rule: Rule, classes: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Operators without which no variant of the rule can begin to match and of which the view has none; () where some
+    variant has all that it needs. Several that would do are one text, `Relu or Clip`."""
+    facts = Facts(view)
+    lacking = [_absent(facts, variant, classes) for variant in rule.variants]
+    fewest = min(lacking, key=len, default=[])
+    return tuple(dict.fromkeys(" or ".join(sorted(need)[:3]) or "a function it names" for need in fewest))
+
+
+def _absent(facts: Facts, variant: Variant, classes: Mapping[str, tuple[str, ...]]) -> list[frozenset[str]]:
+    needs = [n for p in (variant.pattern, *variant.extra) for n in _required(p, classes, facts)]
+    return [need for need in needs if not need & facts.operators]
 
 
 def _required(p: Pattern, classes: Mapping[str, tuple[str, ...]], facts: Facts) -> list[frozenset[str]]:

@@ -201,7 +201,8 @@ def _unmentioned(p: OpPattern, name: str, had: str, default: str) -> Cause:
 
 
 def _other_operator(p: OpPattern, wanted: str, label: str, had: str) -> Cause:
-    reason = f"{wanted} is expected for {label}, the graph has {had}"
+    what = f"{wanted} is expected for {label}" if label and label != wanted else f"{wanted} is expected"
+    reason = f"{what}, the graph has {had}"
     return Cause(reason, had, wanted, "an alternative `p | q` can accept another form", p.span)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import numpy as np
@@ -12,8 +13,9 @@ import pytest
 from fusion_engine.apply import apply
 from fusion_engine.diagnostics import GapFuseError
 from fusion_engine.explain import explain
+from fusion_engine.explanation import Explanation, explanation_to_json
 from fusion_engine.model import read_model
-from fusion_engine.planning import Planned
+from fusion_engine.planning import NotCoveredError, Planned
 from fusion_engine.reference import run_reference
 from tests.graph.conftest import onnxruntime_values, ordered_graph, random_inputs
 
@@ -142,22 +144,78 @@ def test_equal_constants_are_kept_once(planner: Plans) -> None:
 SMALL = "g (float[1, 3, 4, 4] x) => (float[1, 3, 4, 4] y) { a = Relu(x)  y = Softmax <axis = 1> (a) }"
 
 
-def explained(planner: Plans, **which: str) -> str:
-    planned = planner(read_model(model(SMALL)))
-    return "\n".join(explain(planned, planned.rules, planned.kernels, **which))
+def explained(planner: Plans, **which: str) -> Explanation:
+    return explain(planner(read_model(model(SMALL))), **which)
 
 
 def test_explain_says_who_took_each_node(planner: Plans) -> None:
-    lines = explained(planner).splitlines()
-    assert len(lines) >= 2
-    assert "softmax_f32" in explained(planner, node="Softmax")
-    assert "by rule softmax" in explained(planner, node="y")
+    told = explained(planner)
+    assert {n.op: [t.rule for t in n.takers] for n in told.nodes} == {"Relu": ["clamp"], "Softmax": ["softmax"]}
+    (by_operator,), (by_result,) = explained(planner, node="Softmax").nodes, explained(planner, node="y").nodes
+    assert by_operator.takers == by_result.takers
+    assert "softmax_f32" in by_operator.takers[0].kernels
+    assert "clamp" not in {a.rule for a in by_operator.attempts}
 
 
-def test_explain_says_why_a_rule_declined(planner: Plans) -> None:
-    text = explained(planner, rule="conv2d")
-    assert "fired 0 times" in text
-    assert "softmax: fired 1 times" in explained(planner, rule="softmax")
+def test_explain_says_what_a_rule_lacks_and_where_it_fired(planner: Plans) -> None:
+    (conv,) = explained(planner, rule="conv2d").rules
+    assert (conv.fired, conv.lacking) == ((), ("Conv",))
+    (softmax,) = explained(planner, rule="softmax").rules
+    assert len(softmax.fired) == 1
+    assert softmax.lacking == ()
+
+
+def test_an_attempt_names_the_place_and_what_was_there(planner: Plans) -> None:
+    planned = planner(read_model(model("g (float[2, 5] x, float[5, 3] w) => (float[2, 3] y) { y = MatMul(x, w) }")))
+    (linear,) = explain(planned, rule="linear").rules
+    attempt = linear.attempts[0]
+    span = attempt.cause.span
+    assert attempt.cause.reason == "v is not constant"
+    assert attempt.cause.had == "the graph input `w`, float32[5, 3]"
+    assert attempt.cause.want.startswith("const real")
+    assert "initializer" in attempt.cause.help
+    assert span is not None
+    assert attempt.source is not None
+    assert attempt.source[span.col - 1 : span.end - 1] == "v"
+
+
+def test_a_condition_says_what_its_sides_are(planner: Plans) -> None:
+    norm = """g (float[2, 8] x, float[8] s, float[8] b) => (float[2, 8] y) <float e = {0.5}> {
+      a = Constant <value_ints = [-1]> ()
+      m = ReduceMean(x, a)  d = Sub(x, m)  q = Mul(d, d)  v = ReduceMean(q, a)
+      w = Add(v, e)  r = Sqrt(w)  n = Div(d, r)  o = Mul(n, s)  y = Add(o, b) }"""
+    proto = model(norm)
+    constants(proto, "s", "b")
+    (rule,) = explain(planner(read_model(proto)), rule="layernorm").rules
+    cause = rule.attempts[0].cause
+    assert "`0.0 < eps and eps < 0.1` does not hold" in cause.reason
+    assert "eps is 0.5" in cause.had
+    assert cause.span is not None
+    assert rule.attempts[0].depth == 1.0
+
+
+def constants(proto: onnx.ModelProto, *names: str) -> None:
+    """Inputs made initializers of ones."""
+    for value in [v for v in proto.graph.input if v.name in names]:
+        shape = [d.dim_value for d in value.type.tensor_type.shape.dim]
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(np.ones(shape, np.float32), value.name))
+        proto.graph.input.remove(value)
+
+
+def test_every_explanation_is_json(planner: Plans) -> None:
+    document = json.loads(json.dumps(explanation_to_json(explained(planner)), allow_nan=False))
+    assert document["format"] == 1
+    assert {n["op"] for n in document["nodes"]} == {"Relu", "Softmax"}
+    fired = {r["name"] for r in document["rules"] if r["fired"]}
+    assert fired == {"clamp", "softmax"}
+
+
+def test_a_model_that_is_not_covered_is_explained_too(planner: Plans) -> None:
+    with pytest.raises(NotCoveredError) as e:
+        planner(read_model(model("g (float[2, 3] x) => (int64[2, n] y) { y = NonZero(x) }")))
+    told = explain(e.value.attempt)
+    assert [n.op for n in told.nodes] == ["NonZero"]
+    assert all(not n.takers for n in told.nodes)
 
 
 @pytest.mark.parametrize(("which", "words"), [({"node": "Softmx"}, "Softmax"), ({"rule": "softmaxx"}, "softmax")])

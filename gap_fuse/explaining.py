@@ -1,0 +1,164 @@
+"""explain(): the explanation of a model as text for people, or as a JSON document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fusion_engine import Explanation, NotCoveredError, load_kernels, load_rules, plan, read_model
+from fusion_engine import explain as explain_plan
+from fusion_engine.diagnostics import Diagnostic, Span, excerpt
+from fusion_engine.explanation import Attempt, NodeReport, RuleReport, Taker
+from gap_fuse.rooms import room
+
+DEFAULT_CORES = 8
+NEAR = 0.5  # share of a pattern that fitted, from which on an attempt is shown in full
+SHOWN = 10  # attempts shown in full
+LISTED = 8  # places of one rule
+LONG = 60  # characters of a name
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """An explanation; `problems` says which nodes no rule takes (no plan then, so no takers)."""
+
+    explanation: Explanation
+    problems: tuple[Diagnostic, ...] = ()
+
+
+def explain(
+    model: Path,
+    *,
+    node: str | None = None,
+    rule: str | None = None,
+    dims: Mapping[str, int] | None = None,
+    rules: Sequence[Path] = (),
+    kernels: Sequence[Path] = (),
+) -> Explained:
+    """Which rule took which node of the model, and why others did not. Raises GapFuseError for bad input."""
+    known_kernels = load_kernels([room("kernels"), *kernels])
+    known_rules = load_rules([room("rules"), *rules], known_kernels)
+    read = read_model(model, dims or {})
+    try:
+        planned = plan(read, known_rules, known_kernels, DEFAULT_CORES)
+    except NotCoveredError as e:
+        return Explained(explain_plan(e.attempt, node=node, rule=rule), e.diagnostics)
+    return Explained(explain_plan(planned, node=node, rule=rule))
+
+
+# ---- text ----
+
+
+def explanation_lines(e: Explanation) -> Iterator[str]:
+    """The text of an explanation: nodes, then rules; an excerpt of the rule file where an attempt came close."""
+    asked = len(e.rules) == 1 or not (e.nodes and e.rules)
+    for n in e.nodes:
+        yield from _node_closely(n) if asked else (_node_line(n, _width(e.nodes)),)
+    if e.rules:
+        yield from [] if not e.nodes else [""]
+        yield from _rule_closely(e.rules[0]) if asked else _rule_summary(e.rules)
+    yield from (f"note: {note}" for note in e.notes)
+
+
+def _width(nodes: Sequence[NodeReport]) -> int:
+    return min(LONG, max((len(short(n.name)) for n in nodes), default=0))
+
+
+def _node_line(n: NodeReport, width: int) -> str:
+    takers = "; ".join(map(_taken, n.takers))
+    nothing = "no plan" if n.wanted else "not needed: nothing asks for its result"
+    return f"{short(n.name):{width}}  {n.op}: {takers or nothing}"
+
+
+def _taken(t: Taker) -> str:
+    return f"{' + '.join(t.kernels)} by rule {t.rule} ({t.variant}), {t.evidence}"
+
+
+def _node_closely(n: NodeReport) -> Iterator[str]:
+    yield _node_line(n, 0)
+    yield f"  {n.op}({', '.join(n.inputs)}) -> {', '.join(n.outputs)}"
+    for t in n.takers:
+        for kernel, operands in zip(t.kernels, t.operands, strict=True):
+            yield f"  taken by {kernel}: {', '.join(f'{name}={what}' for name, what in operands)}"
+        yield f"  evidence: {t.evidence}; cost {t.cost:,.0f}; together with {_places(t, without=n.name)}"
+    for t in n.others:
+        yield f"  also possible: {_taken(t)}, cost {t.cost:,.0f} for {', '.join(t.produces)}"
+    for a in n.attempts:
+        yield from _attempt(a)
+    yield ""
+
+
+def _places(t: Taker, without: str = "") -> str:
+    return ", ".join(short(name) for name in t.nodes if name != without) or "no other node"
+
+
+def _rule_closely(r: RuleReport) -> Iterator[str]:
+    yield f"rule {r.name} ({shown_path(r.span.file)}): fired {_times(r.fired)}, matched {_times(r.able)} more at a cost"
+    yield from (f"  fired: {_taken(t)} at {_places(t)}" for t in r.fired[:LISTED])
+    if len(r.fired) > LISTED:
+        yield f"  and {len(r.fired) - LISTED} more"
+    yield from (f"  not chosen: {_taken(t)} at {_places(t)}, cost {t.cost:,.0f}" for t in r.able[:LISTED])
+    for a in r.attempts:
+        yield from _attempt(a)
+    if r.lacking:
+        yield f"  no attempt: the model has no {', no '.join(r.lacking)}"
+    elif not (r.fired or r.able or r.attempts):
+        yield "  no node of the model comes near its patterns"
+
+
+def _times(takers: Sequence[Taker]) -> str:
+    return "once" if len(takers) == 1 else f"{len(takers)} times"
+
+
+def _rule_summary(rules: Sequence[RuleReport]) -> Iterator[str]:
+    """Rules that did not fire, the nearest attempts in full, all others in a line each kind."""
+    idle = [r for r in rules if not r.fired]
+    yield f"{len(rules) - len(idle)} rules fired; of the {len(idle)} others:"
+    tried = sorted((r.attempts[0] for r in idle if r.attempts and not r.able), key=lambda a: (-a.depth, a.rule))
+    near = [a for a in tried if a.depth >= NEAR][:SHOWN]
+    for a in near:
+        yield ""
+        yield from _attempt(a)
+    yield ""
+    able = [f"{r.name} ({len(r.able)})" for r in idle if r.able]
+    yield from _listed("matched, but the cover found cheaper", able)
+    yield from _listed("stopped early (--rule NAME shows where)", [a.rule for a in tried if a not in near])
+    yield from _listed("the model lacks an operator of theirs", [r.name for r in idle if r.lacking])
+    spent = {a.rule for a in tried}
+    rest = [r.name for r in idle if not (r.able or r.lacking or r.name in spent)]
+    yield from _listed("no node comes near", rest)
+
+
+def _listed(what: str, names: Sequence[str]) -> Iterator[str]:
+    if names:
+        yield f"{what}: {', '.join(names)}"
+
+
+def _attempt(a: Attempt) -> Iterator[str]:
+    """As a compiler reports: place, sentence, the line with a caret, what was there, what would do."""
+    c = a.cause
+    place = f"{shown_span(c.span)}: " if c.span is not None else ""
+    far = "matched, then declined" if a.depth >= 1 else f"{a.matched} of {max(a.needed, a.matched)} operators matched"
+    yield f"{place}rule {a.rule} ({a.variant}) declined: {c.reason}"
+    yield from excerpt(c.span, a.source)
+    more = f", and at {a.alike - 1} other nodes alike" if a.alike > 1 else ""
+    yield f"  at:   {a.op} `{short(a.node)}`, {far}{more}"
+    for word, text in (("had", c.had), ("want", c.want), ("help", c.help)):
+        if text and text not in c.reason.split(": ")[-1:]:
+            yield f"  {word + ':':5} {text}"
+
+
+def short(name: str) -> str:
+    """A name with its middle left out where an exporter wrote a novel."""
+    return name if len(name) <= LONG else f"{name[: LONG // 3]}...{name[-LONG * 2 // 3 + 3 :]}"
+
+
+def shown_span(span: Span) -> str:
+    return str(Span(shown_path(span.file), span.line, span.col, span.end))
+
+
+def shown_path(file: str) -> str:
+    """Relative to the working directory where it lies below it."""
+    path = Path(file)
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else file
