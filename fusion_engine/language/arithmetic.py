@@ -13,7 +13,6 @@ from fusion_engine.language.values import (
     array_of,
     integer_of,
     numeric,
-    scalar_of,
     simple,
     truth_of,
 )
@@ -40,15 +39,12 @@ def _index(value: Value, at: Value) -> Value:
     i = integer_of(at)
     if not -array.shape[0] <= i < array.shape[0]:
         raise NotKnownError(f"there is no element {i} among {array.shape[0]}")
-    return simple(array[i])
+    return value[i] if isinstance(value, tuple) else simple(array[i])
 
 
 def _section(value: Value, start: Value, stop: Value) -> Value:
-    if isinstance(value, str):
-        return value[slice(None if start is None else integer_of(start), None if stop is None else integer_of(stop))]
-    array = array_of(value)
-    part = array[slice(None if start is None else integer_of(start), None if stop is None else integer_of(stop))]
-    return tuple(scalar_of(v) for v in part) if isinstance(value, tuple) else part
+    part = slice(None if start is None else integer_of(start), None if stop is None else integer_of(stop))
+    return value[part] if isinstance(value, (str, tuple)) else array_of(value)[part]
 
 
 def _contains(item: Value, many: Value) -> bool:

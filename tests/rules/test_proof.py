@@ -14,7 +14,8 @@ from onnx import TensorProto
 from fusion_engine.language.types import EmitEntry, Rule, Variant
 from tests.rules import drawing, running
 
-# Rules over movement, integers or views: their operands are not drawn from a pattern alone; see test_layout.py.
+# Rules over movement, integers, views or sequences: their operands are not drawn from a pattern alone; see
+# test_layout.py and test_recurrent.py.
 ELSEWHERE = frozenset(
     [
         "argmax",
@@ -26,7 +27,9 @@ ELSEWHERE = frozenset(
         "expand",
         "flip_sign",
         "gather",
+        "gru",
         "identity",
+        "lstm",
         "mean_i8",
         "pad",
         "pad_integers",
@@ -37,6 +40,7 @@ ELSEWHERE = frozenset(
         "reshape",
         "resize_linear",
         "resize_nearest",
+        "rnn",
         "slice",
         "split",
         "transpose",
