@@ -18,6 +18,7 @@ from fusion_engine.matching import match
 from fusion_engine.model import Model, read_model
 from fusion_engine.planning import NotCoveredError, Planned, plan
 from fusion_engine.reference import run_reference
+from fusion_engine.rewriting import rewrite
 from fusion_engine.view import View, view
 
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     "order_layouts",
     "plan",
     "read_model",
+    "rewrite",
     "run_reference",
     "view",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fusion_engine.covering import Plan, UncoveredError, cover
 from fusion_engine.covering.cost import call_cost, kernel_calls
@@ -15,6 +15,7 @@ from fusion_engine.matching import Cost, MatchResult, explain_node, match
 from fusion_engine.matching.operators import callee_matches
 from fusion_engine.model import Model
 from fusion_engine.pinning import lost_pins, pinned, pins_of
+from fusion_engine.rewriting import Step, rewrite
 from fusion_engine.view import View, ViewNode, operator, view
 
 NEAREST = 4  # reasons shown for a node that nothing takes
@@ -26,6 +27,7 @@ class Planned:
     """What planning decided, with everything it looked at.
 
     `closed` are the model's functions (`domain::name`) that stayed calls, `opened` the operators replaced by bodies.
+    `view` is what the rules that rewrite left, in the steps `rewrites`; `matches.notes` says what was cut short.
     """
 
     model: Model
@@ -38,6 +40,7 @@ class Planned:
     opened: frozenset[str]
     cores: int = 8
     isa: tuple[str, ...] = ()
+    rewrites: tuple[Step, ...] = ()
 
     @property
     def cost(self) -> Cost:
@@ -69,8 +72,12 @@ def plan(
     closed, opened = named_functions(model, rules), frozenset[str]()
     lacking: list[Lacking] = []
     while True:
-        seen = view(model, closed, opened)
+        rewritten = rewrite(view(model, closed, opened), rules)
+        seen = rewritten.view
         matches = match(seen, rules, kernels, cost)
+        matches = replace(matches, notes=(*rewritten.notes, *matches.notes))
+        nothing, steps = Plan((), 0.0, 0.0), rewritten.steps
+        attempt = Planned(model, rules, kernels, seen, matches, nothing, closed, opened, cores, tuple(isa), steps)
         kept = pinned(seen, matches.candidates, pins, kernels)
         if kept.lost:
             raise lost_pins(model, seen, kept.lost, rules, kernels, cost)
@@ -81,13 +88,11 @@ def plan(
             operators = {seen.nodes[n].op for n in e.nodes}
             to_open = frozenset(op for op in operators - opened if op in closed or _has_body(op))
             if not to_open:
-                nothing = Plan((), 0.0, 0.0)
-                attempt = Planned(model, rules, kernels, seen, matches, nothing, closed, opened, cores, tuple(isa))
                 raise NotCoveredError(_uncovered(model, lacking, rules, kernels, cost), attempt) from e
             opened |= to_open - closed
             closed -= to_open
             continue
-        return Planned(model, rules, kernels, seen, matches, chosen, closed, opened, cores, tuple(isa))
+        return replace(attempt, plan=chosen)
 
 
 @dataclass(frozen=True, slots=True)

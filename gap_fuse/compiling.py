@@ -64,7 +64,7 @@ class Result:
     @cached_property
     def report(self) -> dict[str, Any]:
         islands = explained_islands(self.graph, self.planned)
-        return build_report(self.graph, self.schedule, (*self.rules.notes,), islands)
+        return build_report(self.graph, self.schedule, (*self.rules.notes, *self.planned.matches.notes), islands)
 
     @property
     def summary(self) -> str:

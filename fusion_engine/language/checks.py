@@ -8,6 +8,7 @@ from fusion_engine.diagnostics import Diagnostic, Span, did_you_mean
 from fusion_engine.kernels.descriptor import Kernel
 from fusion_engine.language.captures import dim_names
 from fusion_engine.language.expressions import expression_names
+from fusion_engine.language.rewrites import rewrite_expressions
 from fusion_engine.language.trees import children, walk
 from fusion_engine.language.types import (
     Alternatives,
@@ -19,6 +20,7 @@ from fusion_engine.language.types import (
     Named,
     OpPattern,
     Pattern,
+    Rewrite,
     Rule,
     Variant,
 )
@@ -31,6 +33,8 @@ def check_rule(rule: Rule, kernels: Mapping[str, Kernel] | None, at: At) -> Iter
     yield from _check_given(rule, at)
     for variant in rule.variants:
         yield from _check_variant(rule, variant, at)
+    for rewrite in rule.rewrite:
+        yield from _check_rewrite(rule, rewrite, at)
     for entry in rule.emit:
         yield from _check_entry(rule, entry, at)
         if kernels is not None:
@@ -85,8 +89,12 @@ def _check_variant(rule: Rule, variant: Variant, at: At) -> Iterator[Diagnostic]
         for name in variant.shared:
             if name not in variant.inner:
                 yield at(variant.span, f"`{name}` of `shared` is no inner value", did_you_mean(name, variant.inner))
-    if not any(_applies(e, variant) for e in rule.emit):
-        yield at(variant.span, f"no emit entry takes the variant `{variant.name}`", "its name is missing from `for`")
+    takers: tuple[EmitEntry | Rewrite, ...] = (*rule.emit, *rule.rewrite)
+    if not any(_applies(e, variant) for e in takers):
+        what = "rewrite" if rule.rewrite else "emit entry"
+        yield at(variant.span, f"no {what} takes the variant `{variant.name}`", "its name is missing from `for`")
+    if rule.rewrite and variant.region is not None:
+        yield at(variant.span, "a region cannot be rewritten", None)
     yield from _unused(rule, variant, at)
 
 
@@ -103,6 +111,7 @@ def _unused(rule: Rule, variant: Variant, at: At) -> Iterator[Diagnostic]:
     for entry in rule.emit:
         if _applies(entry, variant):
             expressions += [e for c in entry.calls for _, e in (*c.args, *c.attrs)] + [e for _, e in entry.when]
+    expressions += [e for r in rule.rewrite if _applies(r, variant) for e in rewrite_expressions(r)]
     read = {n.name for e in expressions for n in expression_names(e)} | sizes(rule)
     read |= {n.name for p in _patterns(variant) for n in _with_names(p)}
     for name, span in _capture_spans(variant).items():
@@ -152,7 +161,7 @@ def _occurrences(variant: Variant, name: str) -> int:
 # ---- emit ----
 
 
-def _applies(entry: EmitEntry, variant: Variant) -> bool:
+def _applies(entry: EmitEntry | Rewrite, variant: Variant) -> bool:
     return not entry.variants or variant.name in entry.variants
 
 
@@ -164,6 +173,29 @@ def _check_entry(rule: Rule, entry: EmitEntry, at: At) -> Iterator[Diagnostic]:
     for variant in rule.variants:
         if _applies(entry, variant):
             yield from _check_bound(rule, entry, variant, at)
+
+
+def _check_rewrite(rule: Rule, rewrite: Rewrite, at: At) -> Iterator[Diagnostic]:
+    """Results are made, names are bound, in every variant."""
+    names = [v.name for v in rule.variants]
+    for name in rewrite.variants:
+        if name not in names:
+            yield at(rewrite.span, f"no variant is named `{name}`", did_you_mean(name, names))
+    for variant in rule.variants:
+        if not _applies(rewrite, variant):
+            continue
+        known = (bound_names(rule, variant) | {n for n, _ in variant.let}) - {*variant.results, *_gone(variant)}
+        for expr in rewrite_expressions(rewrite):
+            yield from _unbound(expr, known, f"in variant `{variant.name}`", at)
+        for result in variant.results:
+            if result not in dict(rewrite.names):
+                yield at(rewrite.span, f"the rewrite does not make `{result}`", f"write a line `{result} = ...`")
+
+
+def _gone(variant: Variant) -> frozenset[str]:
+    """Inner values that a rewrite takes away."""
+    kept = variant.inner if variant.shared == "all" else variant.shared
+    return frozenset(variant.inner) - frozenset(kept)
 
 
 def _check_bound(rule: Rule, entry: EmitEntry, variant: Variant, at: At) -> Iterator[Diagnostic]:

@@ -11,6 +11,7 @@ from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
 from fusion_engine.kernels.descriptor import Kernel
 from fusion_engine.language.checks import check_rule
 from fusion_engine.language.fragments import Fragment, read_classes, read_fragments
+from fusion_engine.language.measure import check_measure
 from fusion_engine.language.rule_file import read_rule
 from fusion_engine.language.types import Rule, RuleSet
 from fusion_engine.language.variants import Library
@@ -32,6 +33,11 @@ class _Found:
     sources: dict[str, tuple[str, ...]] = field(default_factory=dict)
     problems: list[Diagnostic] = field(default_factory=list)
 
+    @property
+    def rule_set(self) -> RuleSet:
+        rules = tuple(rule for _, (rule, _) in sorted(self.rules.items()))
+        return RuleSet(rules, dict(sorted(self.classes.items())), tuple(self.notes), self.sources)
+
 
 def load_rules(dirs: Sequence[Path], kernels: Mapping[str, Kernel] | None) -> RuleSet:
     """Every `*.yaml` below the directories, by name; a rule of a later directory replaces an earlier one of its name.
@@ -39,10 +45,10 @@ def load_rules(dirs: Sequence[Path], kernels: Mapping[str, Kernel] | None) -> Ru
     `kernels` None leaves kernel names and signatures unchecked. Raises GapFuseError with every problem of every file.
     """
     found = _load(dirs, kernels)
+    found.problems.extend(_measured(found))
     if found.problems:
         raise GapFuseError(found.problems)
-    rules = tuple(rule for _, (rule, _) in sorted(found.rules.items()))
-    return RuleSet(rules, dict(sorted(found.classes.items())), tuple(found.notes), found.sources)
+    return found.rule_set
 
 
 def check_rules(paths: Sequence[Path], kernels: Mapping[str, Kernel] | None) -> tuple[Diagnostic, ...]:
@@ -53,7 +59,7 @@ def check_rules(paths: Sequence[Path], kernels: Mapping[str, Kernel] | None) -> 
     for file in files:
         _load_library(_library_files(file), found)
         _load_file(file, -1, kernels, found)
-    return tuple(found.problems)
+    return (*found.problems, *_measured(found))
 
 
 def _library_files(file: Path) -> list[Path]:
@@ -123,6 +129,16 @@ def _checked(rule: Rule, document: Marked, kernels: Mapping[str, Kernel] | None)
 
     unique = {(d.message, d.span): d for d in check_rule(rule, kernels, at)}
     return list(unique.values())
+
+
+def _measured(found: _Found) -> list[Diagnostic]:
+    """Rewrites end only if the measure falls in each: asked of all rules together."""
+
+    def at(rule: Rule, span: Span, message: str, help: str | None) -> Diagnostic:
+        lines = found.sources.get(rule.span.file, ())
+        return Diagnostic(message, span, help, lines[span.line - 1] if 0 < span.line <= len(lines) else None)
+
+    return list(check_measure(found.rule_set, at))
 
 
 def _keep(rule: Rule, layer: int, path: Path, document: Marked, found: _Found) -> None:

@@ -9,11 +9,12 @@ from pathlib import Path
 from fusion_engine.diagnostics import Diagnostic, GapFuseError
 from fusion_engine.language.captures import read_capture_type
 from fusion_engine.language.emits import read_entry
+from fusion_engine.language.rewrites import read_rewrites, read_weights
 from fusion_engine.language.types import CaptureType, EmitEntry, Rule, RuleTest, Variant
 from fusion_engine.language.variants import Library, read_variant
 from fusion_engine.marked_yaml import Marked, as_int, as_list, as_text, as_texts, check_map, pairs
 
-KEYS = ("rule", "summary", "given", "draw", "match", "let", "where", "emit", "tests", "priority", "rewrite")
+KEYS = ("rule", "summary", "given", "draw", "match", "let", "where", "emit", "tests", "priority", "rewrite", "measure")
 
 
 def read_rule(document: Marked, library: Library, problems: list[Diagnostic]) -> Rule | None:
@@ -21,10 +22,11 @@ def read_rule(document: Marked, library: Library, problems: list[Diagnostic]) ->
     before = len(problems)
     if not check_map(document, "a rule", KEYS, problems, ("rule", "match")):
         return None
-    if (rewrite := document.get("rewrite")) is not None:
-        problems.append(rewrite.error("`rewrite` is not supported yet", "write `emit` with a kernel"))
-    elif document.get("emit") is None:
-        problems.append(document.error("a rule lacks the key `emit`"))
+    rewrite = document.get("rewrite")
+    if rewrite is not None and document.get("emit") is not None:
+        problems.append(rewrite.error("a rule has `emit` or `rewrite`, not both", "write two rules"))
+    if rewrite is None and document.get("emit") is None:
+        problems.append(document.error("a rule lacks the key `emit`", "or `rewrite`"))
     if (priority := document.get("priority")) is not None and priority.text != "0":
         problems.append(priority.error("`priority` is not supported yet", "the cheapest cover is chosen"))
     given = _given(document.get("given"), problems)
@@ -39,6 +41,8 @@ def read_rule(document: Marked, library: Library, problems: list[Diagnostic]) ->
         span=document.span,
         version=hashlib.sha256("\n".join(document.lines).encode()).hexdigest()[:16],
         priority=as_int(document.get("priority"), "priority", problems) or 0,
+        rewrite=read_rewrites(rewrite, problems),
+        weights=read_weights(document.get("measure"), problems),
     )
     return rule if len(problems) == before else None
 

@@ -217,6 +217,30 @@ class EmitEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeTemplate:
+    """A node that a rewrite makes. Names that end in `'` are values of the rewrite itself; None: an absent input."""
+
+    op: str
+    inputs: tuple[Expression | None, ...]
+    outputs: tuple[str, ...]
+    attrs: tuple[tuple[str, Expression], ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """What stands in the place of a match: nodes in the order in which they are made.
+
+    `names` maps what the lines define, the variant's results among them, to values; `variants` empty = all.
+    """
+
+    nodes: tuple[NodeTemplate, ...]
+    names: tuple[tuple[str, Expression], ...]
+    variants: tuple[str, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Variant:
     """One pattern. `results` are the names of the values that the match gives to the graph (the root first)."""
 
@@ -261,6 +285,8 @@ class Rule:
     span: Span
     version: str = ""  # hash of the file's text
     priority: int = 0
+    rewrite: tuple[Rewrite, ...] = ()  # in place of emit
+    weights: Mapping[str, int] = field(default_factory=dict)  # `measure`: what operators weigh in every rewrite
 
 
 @dataclass(frozen=True, slots=True, eq=False)

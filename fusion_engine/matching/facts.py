@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -60,6 +60,7 @@ class Facts:
     """A view with what was worked out about it so far (kept, so that each question costs once)."""
 
     view: View
+    more: frozenset[str] = frozenset()  # operators that rewriting may bring in
     _kinds: dict[str, Hashable | None] = field(default_factory=dict)
     _plain: dict[str, bool] = field(default_factory=dict)
     _keys: dict[str, Hashable] = field(default_factory=dict)
@@ -72,7 +73,7 @@ class Facts:
 
     @cached_property
     def operators(self) -> frozenset[str]:
-        return frozenset(node.op for node in self.view.nodes)
+        return frozenset(node.op for node in self.view.nodes) | self.more
 
     @cached_property
     def dtypes(self) -> frozenset[str | None]:
@@ -87,6 +88,12 @@ class Facts:
     @cached_property
     def has_lens(self) -> bool:
         return DEQUANTIZE in self.operators or QUANTIZE in self.operators
+
+    def forget(self, values: Iterable[str]) -> None:
+        """Drop what was worked out about values whose maker or users changed."""
+        for known in (self._kinds, self._plain, self._keys, self._reals):
+            for value in values:
+                known.pop(value, None)
 
     def maker(self, value: str) -> ViewNode | None:
         index = self.view.producer.get(value)

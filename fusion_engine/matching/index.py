@@ -60,21 +60,24 @@ class Index:
         return tuple(sorted((*found, *self.anywhere), key=lambda c: c.position))
 
 
-def build_index(facts: Facts, rules: RuleSet, explain: bool, only: Iterable[str] | None = None) -> Index:
+def build_index(
+    facts: Facts, rules: RuleSet, explain: bool, only: Iterable[str] | None = None, rewriting: bool = False
+) -> Index:
     """Compile the variants that the model's operators allow; `only` keeps those that mention one of these operators.
 
-    Without `explain`, variants that could match but never emit are left out too.
+    Without `explain`, variants that could match but never emit are left out too. `rewriting`: the rules that rewrite,
+    and no others; else the rules that emit.
     """
     wanted = None if only is None else frozenset(only)
     by_root: dict[str, list[Compiled]] = {}
     anywhere: list[Compiled] = []
     position = 0
-    for rule in sorted(rules.rules, key=lambda r: r.name):
+    for rule in sorted((r for r in rules.rules if bool(r.rewrite) == rewriting), key=lambda r: r.name):
         for variant in rule.variants:
             position += 1
             if not _possible(facts, variant, rules.classes, wanted):
                 continue
-            if not explain and not _storable(facts, rule, variant):
+            if not explain and not rewriting and not _storable(facts, rule, variant):
                 continue
             compiled = compile_variant(facts, rule, variant, rules.classes, position)
             roots = _roots(facts, variant, rules.classes)

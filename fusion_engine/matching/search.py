@@ -104,24 +104,25 @@ def _above(view: View, node_index: int, reach: int = 32) -> list[int]:
 def _at_node(run: _Run, compiled: Compiled, states: dict[int, State], node: ViewNode) -> None:
     state = states.get(compiled.position)
     if state is None:
-        state = states[compiled.position] = _fresh(run, compiled)
-    for scope in _scopes(compiled, node):
+        state = states[compiled.position] = fresh_state(run.facts, compiled, run.budget, run.explain)
+    for scope in scopes_at(compiled, node):
         for output in node.outputs:
             if output and not _search(run, compiled, state, node, output, scope):
-                state = states[compiled.position] = _fresh(run, compiled)
+                state = states[compiled.position] = fresh_state(run.facts, compiled, run.budget, run.explain)
 
 
-def _fresh(run: _Run, compiled: Compiled) -> State:
+def fresh_state(facts: Facts, compiled: Compiled, budget: int = BUDGET, explain: bool = False) -> State:
+    """Nothing bound yet."""
     none: list[None] = [None] * len(compiled.slots)
     operators = compiled.operators
-    return State(run.facts, list(none), [None] * operators, [False] * operators, _ignore, run.budget, run.explain)
+    return State(facts, list(none), [None] * operators, [False] * operators, _ignore, budget, explain)
 
 
 def _ignore(_: State) -> None:
     """A fresh state belongs to no search yet."""
 
 
-def _scopes(compiled: Compiled, node: ViewNode) -> Iterator[tuple[Scope, ...]]:
+def scopes_at(compiled: Compiled, node: ViewNode) -> Iterator[tuple[Scope, ...]]:
     """The module instances around a node that a `scope` variant may mean; no restriction for the others."""
     wanted = compiled.variant.scope
     if wanted is None:

@@ -39,13 +39,19 @@ def _view(model: Model, closed: frozenset[str], opened: frozenset[str]) -> View:
     nodes = read_nodes(proto.graph.node, Frame(versions), walk.lib)
     draft.taken.update(o for n in nodes for o in n.outputs)
     normalise(draft, ordered(nodes, outputs, where), walk)
+    draft = settle(draft, outputs, walk)
+    return freeze(draft, model.name, versions.get("", 1), list(model.inputs), outputs)
+
+
+def settle(draft: Draft, outputs: list[str], walk: Walk) -> Draft:
+    """The draft once no QuantizeLinear can rise any further."""
     for _ in range(_ROUNDS):
         ends = [draft.resolve(o) or o for o in outputs]
         new = rise(draft, ends)
         if not new:
             break
         draft = _again(draft, [*draft.nodes, *new], ends, walk)
-    return freeze(draft, model.name, versions.get("", 1), list(model.inputs), outputs)
+    return draft
 
 
 def _start(model: Model, where: Span | None) -> Draft:

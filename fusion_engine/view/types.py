@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -90,7 +90,7 @@ class View:
 
     name: str
     opset: int
-    nodes: tuple[ViewNode, ...]
+    nodes: Sequence[ViewNode]
     values: Mapping[str, ViewValue]
     producer: Mapping[str, int]
     users: Mapping[str, tuple[int, ...]]

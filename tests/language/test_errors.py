@@ -95,7 +95,6 @@ FILES = [
     ("rule: r\nrule: q\nmatch: []\n", "`rule` is there twice"),
     ("rule: r\nmatsch: []\n", "unknown key `matsch`"),
     ("rule: r\nmatch:\n  - pattern: |\n      y = Exp(x)\n", "lacks the key `emit`"),
-    ("rule: r\nmatch: []\nrewrite: y\n", "`rewrite` is not supported yet"),
     (simple("y = Exp(x)", given="{x: reel}"), "unknown element type `reel`"),
     (simple("y = Exp(x)", given="{x: 'real[N, C / group]'}"), "cannot be solved"),
     (simple("y = Exp(x)", given="{z: real, x: real}"), "no pattern captures `z`"),
