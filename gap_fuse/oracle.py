@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import onnx
@@ -25,6 +25,13 @@ def session(model: onnx.ModelProto, optimised: bool = False) -> object:
         return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     except Exception as e:  # onnxruntime raises a family of its own without a common public base
         raise GapFuseError(Diagnostic(f"onnxruntime does not run this model: {str(e).splitlines()[0]}")) from e
+
+
+def prepared(model: onnx.ModelProto) -> Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]:
+    """A function from the model's inputs to all its outputs by name."""
+    live = session(model)
+    names = [o.name for o in model.graph.output]
+    return lambda feeds: dict(zip(names, _answers(live, names, feeds), strict=True))
 
 
 def run_oracle(model: onnx.ModelProto, outputs: Sequence[str], samples: Samples) -> Mapping[str, np.ndarray]:

@@ -95,7 +95,7 @@ def _joins(node: onnx.NodeProto, user: onnx.NodeProto, held: set[str]) -> bool:
 
 
 def _grids(graph: onnx.GraphProto, tensors: list[str], statistics: Mapping[str, TensorStatistics]) -> dict[str, Grid]:
-    if missing := [t for t in tensors if not getattr(statistics.get(t), "count", 0)]:
+    if missing := [t for t in tensors if not _known(statistics.get(t))]:
         raise GapFuseError(
             [
                 Diagnostic(
@@ -112,6 +112,10 @@ def _grids(graph: onnx.GraphProto, tensors: list[str], statistics: Mapping[str, 
         elif name in grids and node.op_type in KNOWN_RANGES:
             grids[name] = Grid(*KNOWN_RANGES[node.op_type])
     return grids
+
+
+def _known(statistics: TensorStatistics | None) -> bool:
+    return statistics is not None and bool(statistics.count)
 
 
 def _quantise_constants(graph: onnx.GraphProto, values: dict[str, np.ndarray], grids: Mapping[str, Grid]) -> None:

@@ -11,13 +11,18 @@ from gap_fuse.cli.options import MODEL, located
 
 @click.command()
 @MODEL
-@click.option("--inputs", required=True, metavar="FILE.npz", type=click.Path(path_type=Path), help="To calibrate on.")
+@click.option(
+    "--inputs",
+    metavar="FILE.npz",
+    type=click.Path(path_type=Path),
+    help="To calibrate on; without it, the statistics that MODEL carries serve.",
+)
 @click.option("-o", "--output", required=True, metavar="INT8.onnx", type=click.Path(path_type=Path))
 @click.option("--samples", type=click.IntRange(min=1), metavar="N", help="How many samples (all of the file).")
 @located
-def quantize(model: Path, inputs: Path, output: Path, samples: int | None) -> None:
+def quantize(model: Path, inputs: Path | None, output: Path, samples: int | None) -> None:
     """Write MODEL quantised to int8 (QDQ), calibrated on samples."""
     from gap_fuse.quantising import quantize as quantize_model
 
     statistics = quantize_model(model, inputs, output, samples)
-    click.echo(f"{output}: {len(statistics.tensors)} activations int8")
+    click.echo(f"{output}: {len(statistics)} activations int8")

@@ -48,7 +48,7 @@ def quantiles(populations: Populations, levels: tuple[float, ...]) -> np.ndarray
 
     NaN of nothing.     Inside a bin the members are taken as evenly spread, with the bin's own mean and deviation."""
     centre, spread = _centres(populations)
-    lower, upper = edges(populations.bin)
+    lower, upper = bin_edges(populations.bin)
     return np.array(
         [
             _quantiles(populations.count[r], centre[r], spread[r], lower[r], upper[r], levels, low, high)
@@ -63,8 +63,8 @@ def fences(populations: Populations, reach: float) -> Fences:
     quarter, three = quantiles(populations, (0.25, 0.75)).T
     with np.errstate(over="ignore"):
         low, high = quarter - reach * (three - quarter), three + reach * (three - quarter)
-    at, to = edges(bin_of(low))[0], np.minimum(edges(bin_of(high))[1], np.finfo(np.float64).max)
-    lower, upper = edges(populations.bin)
+    at, to = bin_edges(bin_of(low))[0], np.minimum(bin_edges(bin_of(high))[1], np.finfo(np.float64).max)
+    lower, upper = bin_edges(populations.bin)
     owner, count = populations.owner, populations.count
     below, above = np.zeros(populations.size, np.int64), np.zeros(populations.size, np.int64)
     np.add.at(below, owner, np.where(upper <= at[owner], count, 0) * (lower < at[owner]))
@@ -72,7 +72,7 @@ def fences(populations: Populations, reach: float) -> Fences:
     return Fences(at, to, below, above)
 
 
-def edges(bins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def bin_edges(bins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Lower and upper edge of each bin; zero's are both 0. A negative bin holds its upper edge's side of zero."""
     inner, outer = _magnitude(np.abs(bins) - 1), _magnitude(np.abs(bins))
     return (

@@ -48,6 +48,19 @@ class ChannelStatistics(_Value):
     strong_outliers: tuple[int, ...]
 
 
+class KnownRange(_Value):
+    """What a quantised model says of a value: per tensor (one entry) or per index along `axis`, the range that its grid
+    holds, and where that stands (quantization_annotation, or the operator)."""
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    scale: tuple[float, ...]
+    zero_point: tuple[float, ...]
+    dtype: str
+    axis: int | None = None
+    source: str
+
+
 class TensorStatistics(_Value):
     """One tensor over all samples. Measures are of the finite numbers, null where there is none; `note` says what is
     missing and why."""
@@ -69,11 +82,14 @@ class TensorStatistics(_Value):
     strong_outliers: Outliers | None = None
     channel_axis: int | None = None
     channels: ChannelStatistics | None = None
+    known_range: KnownRange | None = None
     note: str | None = None
 
     def __str__(self) -> str:
         if not self.count:
-            return "no finite number" + _odd(self) + (f" ({self.note})" if self.note else "")
+            known = self.known_range
+            said = f"range [{min(known.low):.6g}, {max(known.high):.6g}] by {known.source}" if known else self.note
+            return "no finite number" + _odd(self) + (f" ({said})" if said else "")
         beyond = sum(o.below + o.above for o in (self.weak_outliers,) if o)
         return (
             f"{self.count} in [{self.min:.6g}, {self.max:.6g}], mean {self.mean:.6g}, std {self.std:.6g}, "

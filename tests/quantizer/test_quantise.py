@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 import gap_fuse
 from fusion_engine.diagnostics import GapFuseError
 from gap_fuse.oracle import session
-from gap_fuse.quantising import prepared
+from gap_fuse.oracle import prepared
 from quantizer import activations, collect, prepare, quantise
 
 
@@ -88,7 +88,7 @@ def test_batch_norm_is_folded_and_relu_joined() -> None:
     model, x = conv_bn(), np.random.default_rng(2).normal(size=(1, 2, 6, 6)).astype(np.float32)
     plain = prepared(model)({"x": x})["y"]
     assert np.allclose(prepared(prepare(model))({"x": x})["y"], plain, rtol=1e-5, atol=1e-5)
-    quantised = quantise(model, collect(prepare(model), activations(model), [{"x": x}], prepared))
+    quantised = quantise(model, collect(prepare(model), activations(model), [{"x": x}], prepared).published())
     kinds = [n.op_type for n in quantised.graph.node if n.op_type not in ("QuantizeLinear", "DequantizeLinear")]
     assert kinds == ["Conv", "Relu"]
     assert np.abs(prepared(quantised)({"x": x})["y"] - plain).max() < 0.03 * plain.max()
@@ -119,7 +119,7 @@ def test_an_added_constant_keeps_its_axis(kind: str, weight: tuple[int, ...], co
     )
     x = rng.normal(size=(1, 3, 4, 4)).astype(np.float32)
     plain = prepared(model)({"x": x})["y"]
-    quantised = quantise(model, collect(model, activations(model), [{"x": x}], prepared))
+    quantised = quantise(model, collect(model, activations(model), [{"x": x}], prepared).published())
     assert np.abs(prepared(quantised)({"x": x})["y"] - plain).max() < 0.03 * np.ptp(plain)
 
 
