@@ -19,6 +19,10 @@ STEPS_PER_ROUNDING = 1
 # by no more than this.
 DOUBTFUL_MARGIN_STEPS = 4
 
+# An evaluation in float64 counts as a judge of onnxruntime's own error where the two are this near, relative to the
+# largest magnitude; beyond, the evaluation itself may be wrong, and only agreement with it counts.
+TRUSTED = 1e-3
+
 # What a function with values in -1..1 may be off by however small its result is: onnxruntime's sigmoid and tanh are
 # float32 rational approximations around 1/2 or 0, whose last bit is worth 2^-24 (where a sigmoid is 1.5e-8, it
 # answers 0 or 6e-8).

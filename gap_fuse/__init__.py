@@ -3,6 +3,7 @@
 from gap_fuse.compiling import Result, compile
 from gap_fuse.quantising import quantize
 from gap_fuse.running import run
-from gap_fuse.verifying import Verdict, verify
+from gap_fuse.verdict import Verdict
+from gap_fuse.verifying import verify
 
 __all__ = ["Result", "Verdict", "compile", "quantize", "run", "verify"]

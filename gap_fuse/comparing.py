@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from fusion_engine.tolerances import DOUBTFUL_MARGIN_STEPS
+from fusion_engine.tolerances import DOUBTFUL_MARGIN_STEPS, TRUSTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,59 @@ def difference(got: np.ndarray, wanted: np.ndarray) -> Difference:
     gap = np.where(np.isnan(gap), np.inf, gap)
     finite = np.abs(b[np.isfinite(b)])
     return Difference(got.size, int(np.count_nonzero(~same)), float(gap.max()), float(finite.max(initial=0.0)))
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Floats against onnxruntime's (`model`); where these differ beyond `tolerance`, `exact` is the same against the
+    model in float64 and `runtime` onnxruntime against it.
+
+    onnxruntime is float32 too, and not always right: its sigmoid is a rational function around 1/2 whose last bit is
+    worth 2^-24, and answers 0 where the sigmoid is 1e-8. So the judge is r in float64: |C - r| <= max(tolerance *
+    scale, 2 * |onnxruntime - r|), the second bound only where r is near enough to onnxruntime to be trusted itself.
+    """
+
+    model: Difference
+    tolerance: float
+    exact: Difference | None = None
+    runtime: Difference | None = None
+
+    @property
+    def passed(self) -> bool:
+        if self.model.relative <= self.tolerance:
+            return True
+        return self.exact is not None and self.exact.worst <= self._allowed(self.exact)
+
+    def _allowed(self, exact: Difference) -> float:
+        own = self.runtime.worst if self.runtime is not None else 0.0
+        trusted = own <= TRUSTED * exact.scale
+        return max(self.tolerance * exact.scale, 2 * own if trusted else 0.0)
+
+    def __str__(self) -> str:
+        if self.model.differing == 0:
+            return f"all {self.model.values:,} values equal"
+        size = f"{self.model.relative:.1e} of the largest magnitude"
+        if self.model.relative <= self.tolerance:
+            return f"within {size} (allowed {self.tolerance:.0e})"
+        if self.exact is None or self.runtime is None:
+            return f"off by {size} (allowed {self.tolerance:.0e}); no float64 reference says who is right"
+        return (
+            f"off by {size} (allowed {self.tolerance:.0e}); against float64 the C is off by {self.exact.relative:.1e}, "
+            f"onnxruntime by {self.runtime.relative:.1e}"
+        )
+
+
+def agreement(
+    got: np.ndarray, wanted: np.ndarray, tolerance: float, exact: Callable[[], np.ndarray | None]
+) -> Agreement:
+    """Compare with onnxruntime's `wanted`, and with `exact()` where that does not do."""
+    model = difference(got, wanted)
+    if model.relative <= tolerance:
+        return Agreement(model, tolerance)
+    truth = exact()
+    if truth is None or truth.shape != got.shape:
+        return Agreement(model, tolerance)
+    return Agreement(model, tolerance, difference(got, truth), difference(wanted, truth))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,18 +3,20 @@ this network)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import onnx
 
 from fusion_engine.graph import FusedGraph
-from fusion_engine.tolerances import NETWORK, STEPS_PER_ROUNDING, UNIT_OPERATORS, UNIT_ROUNDING
+from fusion_engine.tolerances import KERNEL, STEPS_PER_ROUNDING, UNIT_OPERATORS, UNIT_ROUNDING
 from gap_fuse.arrays import Samples
-from gap_fuse.comparing import Difference, difference
+from gap_fuse.comparing import Agreement, agreement
 from gap_fuse.compiling import Compiled
 from gap_fuse.oracle import run_oracle
+from gap_fuse.precise import in_float64
 
 KERNEL_DOMAIN = "gap_fuse.kernels"
 
@@ -26,24 +28,17 @@ class CallProof:
 
     function: str
     result: str
-    found: Difference
+    found: Agreement
     steps: float | None
-    slack: float = 0.0
 
     @property
     def passed(self) -> bool:
-        if self.steps is not None:
-            return self.steps <= STEPS_PER_ROUNDING
-        return self.found.relative <= NETWORK["float32"] or self.found.worst <= self.slack
+        return self.found.passed if self.steps is None else self.steps <= STEPS_PER_ROUNDING
 
     def __str__(self) -> str:
-        how = (
-            f"{self.steps:g} steps" if self.steps is not None else f"{self.found.relative:.1e} of the largest magnitude"
-        )
-        found = self.found
-        return (
-            f"{self.function} -> {self.result}: {found.differing:,} of {found.values:,} values differ, by up to {how}"
-        )
+        counts = f"{self.found.model.differing:,} of {self.found.model.values:,} values differ"
+        how = str(self.found) if self.steps is None else f"by up to {self.steps:g} steps"
+        return f"{self.function} -> {self.result}: {counts}, {how}"
 
 
 def prove_calls(compiled: Compiled, reference: Mapping[str, np.ndarray]) -> tuple[CallProof, ...]:
@@ -63,13 +58,15 @@ def _prove(
     if not results or any(n not in reference for n in free):
         return []
     model = _single(fused, node, free, list(constants.values()), graph)
-    truth = run_oracle(model, results, Samples(1, {n: reference[n][None] for n in free}, {}))
+    feeds = {n: reference[n] for n in free}
+    truth = run_oracle(model, results, Samples(1, {n: v[None] for n, v in feeds.items()}, {}))
+
+    def exact(name: str) -> np.ndarray | None:
+        answers = in_float64(model, [name], feeds)
+        return None if answers is None else answers[name]
+
     label = f"{node.op_type}:{node.overload}"[:48]
-    bodies = [
-        f for f in fused.functions if (f.domain, f.name, f.overload) == (node.domain, node.op_type, node.overload)
-    ]
-    slack = max((unit_slack(f.node, output) for f in bodies for output in f.output), default=0.0)
-    return [_compare(label, name, reference[name], truth[name][0], slack) for name in results]
+    return [_compare(label, name, reference[name], truth[name][0], partial(exact, name)) for name in results]
 
 
 def unit_slack(nodes: Sequence[onnx.NodeProto], output: str) -> float:
@@ -77,9 +74,13 @@ def unit_slack(nodes: Sequence[onnx.NodeProto], output: str) -> float:
     return UNIT_ROUNDING if any(output in n.output and n.op_type in UNIT_OPERATORS for n in nodes) else 0.0
 
 
-def _compare(function: str, name: str, got: np.ndarray, wanted: np.ndarray, slack: float) -> CallProof:
-    found = difference(got, wanted)
-    return CallProof(function, name, found, found.worst if got.dtype.kind in "iu" else None, slack)
+def _compare(
+    function: str, name: str, got: np.ndarray, wanted: np.ndarray, exact: Callable[[], np.ndarray | None]
+) -> CallProof:
+    if got.dtype.kind in "iu":
+        found = agreement(got, wanted, 0.0, lambda: None)
+        return CallProof(function, name, found, found.model.worst)
+    return CallProof(function, name, agreement(got, wanted, KERNEL.get(str(got.dtype), 0.0), exact), None)
 
 
 def _single(

@@ -4,7 +4,6 @@ onnxruntime."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,126 +12,18 @@ from fusion_engine import FusedGraph, run_reference
 from fusion_engine.reference import run_calls
 from fusion_engine.tolerances import KERNEL, NETWORK
 from gap_fuse.arrays import Samples, draw_samples, read_samples
-from gap_fuse.comparing import Difference, TopOne, difference, top_one
+from gap_fuse.comparing import Agreement, Difference, agreement, difference, top_one
 from gap_fuse.compiling import Compiled, read_compiled
 from gap_fuse.islands import dequantises, quantises
 from gap_fuse.oracle import run_oracle
-from gap_fuse.proving import CallProof, prove_calls, unit_slack
+from gap_fuse.precise import in_float64
+from gap_fuse.proving import prove_calls
 from gap_fuse.running import TIMINGS, Build, Execution, counter_mismatches, execute, ports
+from gap_fuse.verdict import OutputVerdict, Verdict
 
 DRAWN_SAMPLES = 4
 FAST_BEYOND = 64  # samples: more run on the port that only copies, a few on the hostile one
 REFERENCE_SAMPLES = 4  # the numpy references are slow: the first few samples go through them, buffer by buffer
-
-
-@dataclass(frozen=True)
-class OutputVerdict:
-    """One graph output over all samples: C against onnxruntime. `step` is a quantisation step (0: a float network)."""
-
-    name: str
-    model: Difference
-    step: float
-    decisions: TopOne | None
-    accuracy: tuple[float, float] | None  # model, C
-    slack: float = 0.0  # allowed absolutely: tolerances.UNIT_ROUNDING
-
-    @property
-    def passed(self) -> bool:
-        if self.decisions is not None and self.decisions.errors:
-            return False
-        return self.step > 0 or self.model.relative <= NETWORK["float32"] or self.model.worst <= self.slack
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What verify found. `passed` is the exit code's word."""
-
-    network: str
-    samples: int
-    buffers: Mapping[str, Difference]  # C against references, worst over the samples checked
-    unequal: tuple[str, ...]  # buffers where C and reference differ beyond the tolerance
-    calls: Sequence[CallProof]
-    outputs: tuple[OutputVerdict, ...]
-    counters: tuple[str, ...]  # sentences where the C's counters are not the plan's
-
-    @property
-    def passed(self) -> bool:
-        return (
-            not self.unequal
-            and not self.counters
-            and all(o.passed for o in self.outputs)
-            and all(c.passed for c in self.calls)
-        )
-
-    def __str__(self) -> str:
-        return "\n".join(
-            [
-                *self._reference_lines(),
-                *self._call_lines(),
-                *(line for o in self.outputs for line in _output_lines(o)),
-                self._last_line(),
-            ]
-        )
-
-    def _reference_lines(self) -> list[str]:
-        worst = max(self.buffers.values(), key=lambda d: d.relative, default=Difference(0, 0, 0.0, 0.0))
-        values = sum(d.values for d in self.buffers.values())
-        head = f"  references  {len(self.buffers)} buffers, {values:,} values: "
-        if self.unequal:
-            return [
-                head + "C and reference differ",
-                *(f"    {name}: {_words(self.buffers[name])}" for name in self.unequal),
-            ]
-        exact = all(d.differing == 0 for d in self.buffers.values())
-        return [
-            head
-            + (
-                "equal bit for bit"
-                if exact
-                else f"equal for integers, floats within {worst.relative:.1e} of the largest magnitude"
-            )
-        ]
-
-    def _call_lines(self) -> list[str]:
-        bad = [c for c in self.calls if not c.passed]
-        counted = f"  calls       {len(self.calls)} against their ONNX nodes on equal inputs: "
-        steps = max((c.steps for c in self.calls if c.steps is not None), default=None)
-        good = "within tolerance" if steps is None else f"within {steps:g} step{'' if steps == 1 else 's'}"
-        lines = [counted + (f"{len(bad)} differ" if bad else good)] if self.calls else []
-        return [*lines, *(f"    {c}" for c in bad), *(f"  counters    {s}" for s in self.counters)]
-
-    def _last_line(self) -> str:
-        word, plural = "verified" if self.passed else "FAILED", "" if self.samples == 1 else "s"
-        return f"{self.network}: {word} on {self.samples} sample{plural}"
-
-
-def _words(d: Difference) -> str:
-    return f"{d.differing:,} of {d.values:,} values, by up to {d.worst:.6g} (largest magnitude {d.scale:.6g})"
-
-
-def _output_lines(o: OutputVerdict) -> list[str]:
-    lines = [f"  onnxruntime {o.name}: {_against_model(o)}"]
-    if o.decisions is not None:
-        lines.append(f"    top-1 agrees on {o.decisions.agreeing} of {o.decisions.samples}")
-        lines += [
-            f"    sample {i}: model says {b}, C says {a}, margin {m:.1f} steps (doubtful)"
-            for i, b, a, m in o.decisions.doubts
-        ]
-        lines += [
-            f"    sample {i}: model says {b}, C says {a}, margin {m:.1f} steps: WRONG"
-            for i, b, a, m in o.decisions.errors
-        ]
-    if o.accuracy is not None:
-        lines.append(f"    accuracy: model {o.accuracy[0]:.2%}, C {o.accuracy[1]:.2%}")
-    return lines
-
-
-def _against_model(o: OutputVerdict) -> str:
-    if o.model.differing == 0:
-        return f"all {o.model.values:,} values equal"
-    if o.step:
-        return f"{o.model.differing:,} of {o.model.values:,} values differ, by up to {o.model.worst / o.step:.4g} steps"
-    return f"within {o.model.relative:.1e} of the largest magnitude (allowed {NETWORK['float32']:.0e})"
 
 
 def verify(
@@ -218,8 +109,25 @@ def _judge_output(compiled: Compiled, name: str, got: np.ndarray, wanted: np.nda
     accuracy = None
     if data.labels is not None and rows[0].shape[1] > 1:
         accuracy = (float(np.mean(rows[1].argmax(1) == data.labels)), float(np.mean(rows[0].argmax(1) == data.labels)))
-    slack = unit_slack(compiled.model.graph.node, name)
-    return OutputVerdict(name, difference(got, wanted), step, decisions, accuracy, slack)
+    return OutputVerdict(name, _agreement(compiled, name, got, wanted, data), step, decisions, accuracy)
+
+
+def _agreement(compiled: Compiled, name: str, got: np.ndarray, wanted: np.ndarray, data: Samples) -> Agreement:
+    tolerance = NETWORK.get(str(wanted.dtype), 0.0)
+
+    def exact() -> np.ndarray | None:
+        """onnxruntime's values, those samples that are beyond the tolerance in float64."""
+        limit = tolerance * difference(got, wanted).scale
+        truth = wanted.astype(np.float64)
+        for i in range(data.count):
+            if difference(got[i], wanted[i]).worst > limit:
+                answers = in_float64(compiled.model, [name], data.sample(i))
+                if answers is None or answers[name].shape != truth[i].shape:
+                    return None
+                truth[i] = answers[name]
+        return truth
+
+    return agreement(got, wanted, tolerance, exact)
 
 
 def first(data: Samples, count: int) -> Samples:
