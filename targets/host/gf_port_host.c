@@ -34,6 +34,7 @@ typedef struct {
 
 static const gf_hop_limits gf_limits[GF_HOPS] = GF_HOP_LIMITS;
 static const char *const gf_hop_names[GF_HOPS] = {"l2_l1", "l3_l2"};
+enum { GF_GUARD = 4096 }; /* known bytes on both sides of each level: whoever writes there is caught after its call of the team */
 static uint8_t *gf_arena[3];
 static const size_t gf_size[3] = {GF_L1_BYTES, GF_L2_BYTES, GF_L3_BYTES};
 static gf_pending *gf_queue;
@@ -63,6 +64,36 @@ static void gf_poison(uint8_t *p, size_t n) { memset(p, (int)gf_random(256), n);
 static uint8_t *gf_bytes(gf_level level, uint64_t at, uint64_t n) {
   if (at + n > gf_size[level]) gf_die("bytes %llu..%llu lie outside level L%d", (unsigned long long)at, (unsigned long long)(at + n), level + 1);
   return gf_arena[level] + at;
+}
+
+/* ---- guards ---- */
+
+static size_t gf_room(gf_level level) { return GF_GUARD + (gf_size[level] + 63) / 64 * 64 + GF_GUARD; }
+static uint8_t gf_guard_byte(size_t i) { return (uint8_t)(0xA5u ^ i * 31u); }
+
+static int gf_open_level(gf_level level) {
+  uint8_t *all = aligned_alloc(64, gf_room(level));
+  if (!all) return 0;
+  for (size_t i = 0; i < gf_room(level); i++) all[i] = gf_guard_byte(i);
+  gf_arena[level] = all + GF_GUARD;
+  gf_poison(gf_arena[level], gf_size[level]);
+  GF_HIDE(all, GF_GUARD);
+  GF_HIDE(gf_arena[level] + gf_size[level], gf_room(level) - GF_GUARD - gf_size[level]);
+  return 1;
+}
+
+static void gf_show_level(gf_level level) { GF_SHOW(gf_arena[level] - GF_GUARD, gf_room(level)); }
+
+/* Under ASan the guards are hidden, and the write itself was the error. */
+static void gf_check_guards(void) {
+#if !defined(__SANITIZE_ADDRESS__)
+  const uint8_t *all = gf_arena[GF_LEVEL_L1] - GF_GUARD;
+  const size_t end = GF_GUARD + gf_size[GF_LEVEL_L1];
+  for (size_t i = 0; i < GF_GUARD; i++)
+    if (all[i] != gf_guard_byte(i)) gf_die("the kernel wrote before level L1");
+  for (size_t i = end; i < end + GF_GUARD; i++)
+    if (all[i] != gf_guard_byte(i)) gf_die("the kernel wrote beyond level L1: byte %u of %u", (unsigned)(i - GF_GUARD), (unsigned)gf_size[GF_LEVEL_L1]);
+#endif
 }
 
 /* ---- copies ---- */
@@ -248,6 +279,7 @@ void gf_team_run(void (*fn)(const void *), const void *args) {
   gf_in_team = 1;
   gf_fork(fn, args, order);
   gf_in_team = 0;
+  gf_check_guards();
 }
 
 /* ---- the controller ---- */
@@ -256,12 +288,8 @@ int gf_port_open(void) {
   gf_state = gf_host.seed;
   gf_call = GF_OPENING;
   memset(gf_count, 0, sizeof gf_count);
-  for (int level = 0; level < 3; level++) {
-    gf_arena[level] = aligned_alloc(64, (gf_size[level] + 64) / 64 * 64);
-    if (!gf_arena[level]) return 1;
-    gf_poison(gf_arena[level], gf_size[level]);
-    GF_HIDE(gf_arena[level] + gf_size[level], (gf_size[level] + 64) / 64 * 64 - gf_size[level]);
-  }
+  for (int level = 0; level < 3; level++)
+    if (!gf_open_level((gf_level)level)) return 1;
   return 0;
 }
 
@@ -288,8 +316,8 @@ void gf_port_close(void) {
   if (gf_queued) gf_die("%d copies were never waited for", gf_queued);
   if (gf_host.counters) gf_write_counters(gf_host.counters);
   for (int level = 0; level < 3; level++) {
-    GF_SHOW(gf_arena[level], (gf_size[level] + 64) / 64 * 64);
-    free(gf_arena[level]);
+    gf_show_level((gf_level)level);
+    free(gf_arena[level] - GF_GUARD);
   }
   free(gf_queue);
   gf_queue = NULL;

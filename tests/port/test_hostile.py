@@ -15,16 +15,18 @@ MAIN = """
 #include <string.h>
 #include "gf_runtime.h"
 static gf_ticket t, u;
+#define LOAD(far, near, n, ticket) gf_copy_bytes(GF_L2_L1, GF_IN, GF_L2(far), GF_L1(near), n, ticket)
+#define STORE(far, near, n, ticket) gf_copy_bytes(GF_L2_L1, GF_OUT, GF_L2(far), GF_L1(near), n, ticket)
+#define COMMAND(run, runs, pitch) gf_copy_start(GF_L2_L1, GF_IN, &(gf_move){0, GF_L1(0), run, runs, pitch}, 1, &t)
 static int dirty;
 static void fine(const void *p) { (void)p; }
 static void copies(const void *p) { (void)p; gf_copy_bytes(GF_L2_L1, GF_IN, GF_L2(0), GF_L1(0), 4, &t); }
 static void waits(const void *p) { (void)p; gf_copy_wait(&t); }
+static void stores(const void *p) { (void)p; if (gf_core_id() == 0) STORE(0, 0, 8, &t); }
+static void writes(const void *p) { ((volatile unsigned char *)p)[gf_core_id()] ^= 0x5a; }
 static void reads(const void *p) { dirty = ((const volatile unsigned char *)p)[0]; }
-#define LOAD(far, near, n, ticket) gf_copy_bytes(GF_L2_L1, GF_IN, GF_L2(far), GF_L1(near), n, ticket)
-#define STORE(far, near, n, ticket) gf_copy_bytes(GF_L2_L1, GF_OUT, GF_L2(far), GF_L1(near), n, ticket)
-#define COMMAND(run, runs, pitch) gf_copy_start(GF_L2_L1, GF_IN, &(gf_move){0, GF_L1(0), run, runs, pitch}, 1, &t)
 int main(int argc, char **argv) {
-  (void)argc, (void)fine, (void)copies, (void)waits, (void)reads;
+  (void)argc, (void)fine, (void)copies, (void)waits, (void)reads, (void)stores, (void)writes;
   gf_host.timing = (gf_timing)atoi(argv[1]);
   gf_port_open();
   gf_call_begin(0);
@@ -44,6 +46,12 @@ BROKEN = {
     "a copy out touches bytes in flight": "LOAD(0, 0, 8, &t); STORE(64, 4, 8, &u);",
     "the source of a copy changed while in flight": "STORE(0, 0, 8, &t); *(char *)GF_L1(3) ^= 1; gf_copy_wait(&t);",
     "a copy was started inside gf_team_run": "gf_team_run(copies, NULL);",
+    # a store before the join of those who write the tile: from inside the team, and ahead of it
+    "call 0: a copy was started inside gf_team_run": "gf_team_run(stores, NULL);",
+    "call 0: the source of a copy changed": "STORE(0, 0, 8, &t); gf_team_run(writes, GF_L1(0)); gf_copy_wait(&t);",
+    "the kernel wrote before level L1": "gf_team_run(writes, (char *)GF_L1(0) - 8);",
+    "the kernel wrote beyond level L1: byte 4096 of 4096": "gf_team_run(writes, GF_L1(4096));",
+    "the kernel wrote beyond level L1: byte 4104": "gf_team_run(writes, GF_L1(4104));",
     "a copy was waited for inside gf_team_run": "LOAD(0, 0, 8, &t); gf_team_run(waits, NULL);",
     "a ticket was not zero-initialised": "memset(&t, 7, sizeof t); LOAD(0, 0, 8, &t);",
     "lie outside level L1": "LOAD(0, 4090, 8, &t);",
@@ -91,6 +99,12 @@ def test_a_correct_sequence_passes(programs: tuple[Path, Path], timing: int) -> 
         done = _run(program, timing, len(BROKEN))
         assert done.returncode in (0, 1), done.stderr
         assert done.stderr == ""
+
+
+@pytest.mark.parametrize("at", ["before", "beyond"])
+def test_writing_outside_l1_is_seen_by_the_sanitizer(programs: tuple[Path, Path], at: str) -> None:
+    case = next(i for i, message in enumerate(BROKEN) if f"wrote {at}" in message)
+    assert "use-after-poison" in _run(programs[1], 1, case).stderr
 
 
 def test_reading_a_tile_before_it_landed_is_seen_by_the_sanitizer(programs: tuple[Path, Path]) -> None:
