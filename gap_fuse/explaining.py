@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fusion_engine import Explanation, NotCoveredError, load_kernels, load_rules, plan, read_model
+from fusion_engine import Explanation, NotCoveredError, plan, read_model
 from fusion_engine import explain as explain_plan
 from fusion_engine.diagnostics import Diagnostic, Span, excerpt
 from fusion_engine.explanation import Attempt, NodeReport, RuleReport, Taker
-from gap_fuse.rooms import room
+from gap_fuse.library import load_library
 
 DEFAULT_CORES = 8
 NEAR = 0.5  # share of a pattern that fitted, from which on an attempt is shown in full
@@ -37,11 +37,10 @@ def explain(
     kernels: Sequence[Path] = (),
 ) -> Explained:
     """Which rule took which node of the model, and why others did not. Raises GapFuseError for bad input."""
-    known_kernels = load_kernels([room("kernels"), *kernels])
-    known_rules = load_rules([room("rules"), *rules], known_kernels)
+    library = load_library(rules, kernels)
     read = read_model(model, dims or {})
     try:
-        planned = plan(read, known_rules, known_kernels, DEFAULT_CORES)
+        planned = plan(read, library.rules, library.kernels, DEFAULT_CORES)
     except NotCoveredError as e:
         return Explained(explain_plan(e.attempt, node=node, rule=rule), e.diagnostics)
     return Explained(explain_plan(planned, node=node, rule=rule))

@@ -1,6 +1,6 @@
 """The rule language: YAML files of rules into a RuleSet, and the expressions they compute with."""
 
-from fusion_engine.language.load import check_rules, load_rules
+from fusion_engine.language.load import check_rules, load_library, load_rules
 from fusion_engine.language.vocabulary import (
     Binding,
     Unknown,
@@ -18,5 +18,6 @@ __all__ = [
     "as_operand",
     "check_rules",
     "evaluate_expression",
+    "load_library",
     "load_rules",
 ]

@@ -29,6 +29,7 @@ class _Found:
     rules: dict[str, tuple[Rule, int]] = field(default_factory=dict)
     fragments: dict[str, Fragment] = field(default_factory=dict)
     classes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    libraries: set[Path] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
     sources: dict[str, tuple[str, ...]] = field(default_factory=dict)
     problems: list[Diagnostic] = field(default_factory=list)
@@ -42,6 +43,7 @@ class _Found:
 def load_rules(dirs: Sequence[Path], kernels: Mapping[str, Kernel] | None) -> RuleSet:
     """Every `*.yaml` below the directories, by name; a rule of a later directory replaces an earlier one of its name.
 
+    A single file counts as a directory of its own, with the fragments and classes nearest to it.
     `kernels` None leaves kernel names and signatures unchecked. Raises GapFuseError with every problem of every file.
     """
     found = _load(dirs, kernels)
@@ -51,15 +53,21 @@ def load_rules(dirs: Sequence[Path], kernels: Mapping[str, Kernel] | None) -> Ru
     return found.rule_set
 
 
-def check_rules(paths: Sequence[Path], kernels: Mapping[str, Kernel] | None) -> tuple[Diagnostic, ...]:
-    """Every problem of the rule files below `paths` (directories, or single files with their directory's fragments)."""
-    dirs = [p for p in paths if p.is_dir()]
-    files = [p for p in paths if not p.is_dir()]
-    found = _load(dirs, kernels)
-    for file in files:
-        _load_library(_library_files(file), found)
-        _load_file(file, -1, kernels, found)
+def check_rules(
+    paths: Sequence[Path], kernels: Mapping[str, Kernel] | None, beneath: Sequence[Path] = ()
+) -> tuple[Diagnostic, ...]:
+    """Every problem of the rule files below `paths` (directories, or single files with the fragments and classes near
+    them). The fragments and classes of the directories `beneath` are known too; their rules are not looked at."""
+    found = _load(paths, kernels, beneath)
     return (*found.problems, *_measured(found))
+
+
+def load_library(dirs: Sequence[Path]) -> Library:
+    """The fragments and classes of directories of rules. Raises GapFuseError."""
+    found = _load((), None, dirs)
+    if found.problems:
+        raise GapFuseError(found.problems)
+    return Library(found.fragments, found.classes)
 
 
 def _library_files(file: Path) -> list[Path]:
@@ -71,10 +79,16 @@ def _library_files(file: Path) -> list[Path]:
     return found
 
 
-def _load(dirs: Sequence[Path], kernels: Mapping[str, Kernel] | None) -> _Found:
+def _load(dirs: Sequence[Path], kernels: Mapping[str, Kernel] | None, beneath: Sequence[Path] = ()) -> _Found:
     found = _Found()
+    for folder in beneath:
+        _load_library((p for p in folder.rglob("*.yaml") if p.name in (CLASSES, FRAGMENTS)), found)
     files: list[tuple[Path, int]] = []
     for layer, folder in enumerate(dirs):
+        if folder.is_file() or folder.suffix == ".yaml":
+            _load_library(_library_files(folder), found)
+            files.append((folder, layer))
+            continue
         if not folder.is_dir():
             found.problems.append(Diagnostic("there is no such directory of rules", Span(str(folder))))
             continue
@@ -88,6 +102,9 @@ def _load(dirs: Sequence[Path], kernels: Mapping[str, Kernel] | None) -> _Found:
 
 def _load_library(paths: Iterable[Path], found: _Found) -> None:
     for path in sorted(paths, key=lambda p: (p.name != CLASSES, p)):
+        if path.resolve() in found.libraries:
+            continue
+        found.libraries.add(path.resolve())
         for document in _documents(path, found):
             if path.name == CLASSES:
                 _merge(found.classes, read_classes(document, found.problems), "class", path, found)

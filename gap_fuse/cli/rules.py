@@ -1,13 +1,12 @@
-"""`gap-fuse rules`: the commands that work on rule files."""
+"""`gap-fuse rules`: the commands that work on rule files, one file each."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import click
 
-from gap_fuse.cli.options import KERNELS, located
+from gap_fuse.cli.rules_check import check
+from gap_fuse.cli.rules_list import list_
+from gap_fuse.cli.rules_show import show
 
 
 @click.group()
@@ -15,16 +14,5 @@ def rules() -> None:
     """Work on rule files."""
 
 
-@rules.command("check")
-@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
-@KERNELS
-@located
-def rules_check(paths: tuple[Path, ...], kernels: tuple[Path, ...]) -> None:
-    """Check rule files or folders (the shipped ones by default): every mistake with its place."""
-    from gap_fuse.fusing import check
-
-    count, diagnostics = check(paths, kernels)
-    for diagnostic in diagnostics:
-        click.echo(str(diagnostic), err=True)
-    click.echo(f"{count} rules, {len(diagnostics)} {'error' if len(diagnostics) == 1 else 'errors'}")
-    sys.exit(2 if diagnostics else 0)
+for command in (check, list_, show):
+    rules.add_command(command)

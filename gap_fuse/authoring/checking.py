@@ -1,0 +1,52 @@
+"""check(): every mistake of rule files, and warnings about rules that are sound but useless."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fusion_engine import check_rules, load_kernels, load_rules
+from fusion_engine.diagnostics import Diagnostic
+from fusion_engine.review import review_rules
+from gap_fuse.compiling import find_target
+from gap_fuse.rooms import room
+
+_LIBRARY = {"classes.yaml", "fragments.yaml"}  # beside rules, not rules
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """How many rule files were read, and what was found."""
+
+    count: int
+    errors: tuple[Diagnostic, ...]
+    warnings: tuple[Diagnostic, ...]
+
+    def __str__(self) -> str:
+        parts = (_counted(self.count, "rule"), _counted(len(self.errors), "error"))
+        warned = (_counted(len(self.warnings), "warning"),) if self.warnings else ()
+        return ", ".join((*parts, *warned))
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def check(paths: Sequence[Path], kernels: Sequence[Path] = (), target: str | Path | None = None) -> Checked:
+    """Check rule files or folders (none: the shipped ones); warnings only where there is no error.
+
+    With `target`, also which rules it can never run. Raises GapFuseError for bad kernels or an unknown target.
+    """
+    known = load_kernels([room("kernels"), *kernels])
+    chosen = list(paths) or [room("rules")]
+    files = [f for p in chosen for f in (sorted(p.rglob("*.yaml")) if p.is_dir() else [p]) if f.name not in _LIBRARY]
+    machine = None if target is None else find_target(target)
+    errors = check_rules(chosen, known, beneath=[room("rules")])
+    if errors:
+        return Checked(len(files), errors, ())
+    own = {str(f) for f in files}
+    everything = load_rules([room("rules"), *paths], known)
+    name, isa = (None, ()) if machine is None else (machine.name, machine.isa)
+    found = review_rules(everything, known, name, isa)
+    return Checked(len(files), (), tuple(w for w in found if w.span is not None and w.span.file in own))
