@@ -100,7 +100,14 @@ def _same_home(s: Schedule) -> Schedule:
     return replace(s, residencies=lives, calls=calls)
 
 
-@pytest.mark.parametrize("broken", [_overlapping, _miscounted, _thin_halo, _same_home])
+def _low_peak(s: Schedule) -> Schedule:
+    """L1 ends where the greatest call's scratch begins."""
+    call = max(s.calls, key=lambda c: c.l1_bytes)
+    assert call.scratch
+    return replace(s, peaks={**s.peaks, "l1": min(at for at, _ in call.scratch.values())})
+
+
+@pytest.mark.parametrize("broken", [_overlapping, _miscounted, _thin_halo, _same_home, _low_peak])
 def test_a_broken_plan_is_noticed(tmp_path: Path, broken: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPT", "-O1")
     good = _compiled()
