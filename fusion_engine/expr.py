@@ -85,6 +85,8 @@ def broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def permute(shape: tuple[int, ...], perm: tuple[int, ...]) -> tuple[int, ...]:
+    if sorted(perm) != list(range(len(shape))):
+        raise ValueError(f"{list(perm)} is no permutation of {len(shape)} axes")
     return tuple(shape[p] for p in perm)
 
 

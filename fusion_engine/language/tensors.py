@@ -108,7 +108,7 @@ def concat(*values: Value) -> Value:
 
 
 def take(value: Value, indices: Value, axis: Value = 0) -> Value:
-    taken = np.take(array_of(value), np.asarray(integers_of(indices)), axis=integer_of(axis))
+    taken = np.take(array_of(value), np.asarray(integers_of(indices), np.int64), axis=integer_of(axis))
     return tuple(scalar_of(v) for v in taken) if isinstance(value, tuple) else taken
 
 

@@ -120,6 +120,7 @@ def elements_of(value: Value) -> np.ndarray:
         raise NotKnownError(f"{value!r} is text, not a number")
     if isinstance(value, tuple):
         value = [scalar_of(v) if isinstance(v, (Binding, ValueRef)) else v for v in value]
+        return np.asarray(value) if value else np.zeros(0, np.int64)  # the shape of a scalar counts as integers
     return np.asarray(value)
 
 

@@ -190,7 +190,11 @@ def _value(draft: Draft, node: Node, derived: bool) -> None:
         x, scale = draft.const(node.inputs[0]), draft.const(node.inputs[1])
         if x is None or scale is None or (node.inputs[2] is not None and draft.const(node.inputs[2]) is None):
             return
-        results: list[Any] | None = [dequantised(x, scale, draft.const(node.inputs[2]), node.attrs)]
+        try:
+            results: list[Any] | None = [dequantised(x, scale, draft.const(node.inputs[2]), node.attrs)]
+        except (ValueError, IndexError, ZeroDivisionError) as error:
+            reason = f"has a scale or zero point of {list(scale.shape)} that does not fit {list(x.shape)} along its axis"
+            raise draft.fail(node, reason) from error
     elif derived and all(draft.const(i) is not None for i in node.inputs if i is not None):
         results = evaluate(draft, node)
     else:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fusion_engine.diagnostics import GapFuseError
+from fusion_engine.expr import evaluate, parse_expr
 from fusion_engine.kernels import load_kernels, reference, solve_sizes
 from fusion_engine.kernels.descriptor import Kernel
 
@@ -207,3 +208,10 @@ def test_the_reference_runs(tmp_path: Path) -> None:
 def test_an_output_size_that_nothing_says(tmp_path: Path) -> None:
     error = failure(tmp_path, ADD.replace("T[*L, B, *R]", "T[*L, Z, *R]"))
     assert "nothing says what the size Z is" in str(error)
+
+
+@pytest.mark.parametrize("perm", [(0, 0), (0, 2), (0,)])
+def test_a_list_that_permutes_nothing_is_a_misfit(perm: tuple[int, ...]) -> None:
+    """RNN with layout = 2, which inference lets pass, became a transposition with an axis twice and a traceback."""
+    with pytest.raises(ValueError, match="no permutation of 2 axes"):
+        evaluate(parse_expr("permute(A, perm)"), {"A": (2, 3), "perm": perm})

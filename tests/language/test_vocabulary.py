@@ -222,3 +222,10 @@ def test_every_word_is_documented() -> None:
     text = (Path(__file__).resolve().parents[2] / "docs" / "rule-language.md").read_text()
     rows = [f"| `{f.usage}` | {f.doc} |" for f in FUNCTIONS.values()]
     assert [r for r in rows if r not in text] == []
+
+
+def test_the_shape_of_a_scalar_counts_as_integers() -> None:
+    """Drawn by `gap-fuse rules test`: the mean over no axes of a scalar asked for take([], []), which was of floats."""
+    scalar = Binding("x", "x", "float32", (), None)
+    assert ev("take(shape(x), range(rank(x)))", x=scalar) == ()
+    assert ev("product(take(shape(x), range(0)))", x=scalar) == 1

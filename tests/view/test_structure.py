@@ -184,3 +184,15 @@ def test_constants_fold_through_any_operator() -> None:
     seen = check(model(text))
     assert ops(seen) == ["Add"]
     np.testing.assert_allclose(seen.const(seen.nodes[0].inputs[1]), [0.9953223, 0.9999779], rtol=1e-6)
+
+
+@pytest.mark.parametrize("attrs", ["axis = 1", "axis = 0, block_size = 2"])
+def test_a_scale_that_does_not_fit_its_axis_names_the_node(attrs: str) -> None:
+    """A mutant of `gap-fuse rules test` (axis 1 for 0) ended in numpy's traceback: inference lets it pass."""
+    constants = "int8[3,2] w = {1,2,3,4,5,6}, float[3] s = {1,2,3}, int8[3] z = {0,0,0}"
+    proto = model(
+        f"g (float[3,2] x) => (float[3,2] y) <{constants}> {{ d = DequantizeLinear<{attrs}>(w, s, z)  y = Add(x, d) }}"
+    )
+    proto.opset_import[0].version = 21
+    with pytest.raises(GapFuseError, match=r"DequantizeLinear.*that does not fit \[3, 2\] along its axis"):
+        view(read_model(proto))
