@@ -23,7 +23,7 @@ def in_float64(
     """
     try:
         with np.errstate(all="ignore"):
-            live = ReferenceEvaluator(_widened(view_to_model(view(read_model(model)))))
+            live = ReferenceEvaluator(widened(view_to_model(view(read_model(model)))))
             found = live.run(list(outputs), {n: _wide(np.asarray(v)) for n, v in feeds.items()})
     except Exception:  # it lacks operators and raises whatever numpy does: then there is no such reference
         return None
@@ -34,7 +34,8 @@ def _wide(value: np.ndarray) -> np.ndarray:
     return value.astype(np.float64) if value.dtype == np.float32 else value
 
 
-def _widened(model: onnx.ModelProto) -> onnx.ModelProto:
+def widened(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with float64 in place of every float32."""
     wide = onnx.ModelProto()
     wide.CopyFrom(model)
     for info in (*wide.graph.input, *wide.graph.output):
