@@ -143,9 +143,9 @@ class _Writer:
             self.initializers[name] = numpy_helper.from_array(np.ascontiguousarray(data).reshape(np.shape(data)), name)
 
     def constant_output(self, name: str) -> None:
-        """A graph output that is known at compile time: its value, by Constant."""
+        """A graph output that is known at compile time: its value, by Constant where no call reads it as well."""
         data = self.view.const(name)
-        if data is not None and name not in self.view.inputs:
+        if data is not None and name not in self.view.inputs and name not in self.initializers:
             self.nodes.append(_constant_node(name, np.asarray(data)))
 
     def model(self, functions: tuple[onnx.FunctionProto, ...]) -> onnx.ModelProto:

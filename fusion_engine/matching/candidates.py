@@ -185,7 +185,7 @@ def _candidate(
         consumes=consumed,
         produces=produced,
         evidence=_evidence(facts, compiled, s),
-        cost=emission.cost,
+        cost=emission.cost + (compiled.variant.region is not None),  # of equals, the pattern that says what it is
         temporaries=emission.temporaries,
     )
 

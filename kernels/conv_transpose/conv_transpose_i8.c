@@ -1,4 +1,4 @@
-/* Weights [r][s][c][k]. Each output pixel gathers the taps whose input pixel lies on the stride. */
+/* Weights [r][s][g * c][k]. Each output pixel gathers the taps whose input pixel lies on the stride. */
 #include "gf_conv.h"
 #include "gf_conv_transpose_i8_args.h"
 #include "gf_requantise.h"
@@ -13,19 +13,23 @@ static int32_t source(int32_t at, int32_t offset, int32_t stride, int32_t begin,
   return local < extent ? GF_MAX(local, -1) : -1;
 }
 
+/* One tap of every group. */
 static void add_tap(const call *a, int32_t *sums, const int8_t *x, const int8_t *weight) {
-  for (int32_t c = 0; c < a->c; c++) {
-    for (int32_t k = 0; k < a->k; k++) sums[k] += (x[c] - a->x_zero) * weight[c * a->k + k];
+  for (int32_t g = 0; g < a->g; g++, sums += a->k) {
+    for (int32_t c = 0; c < a->c; c++, x++, weight += a->k) {
+      for (int32_t k = 0; k < a->k; k++) sums[k] += (*x - a->x_zero) * weight[k];
+    }
   }
 }
 
 static void add_taps(const call *a, gf_pixel at, int32_t *sums) {
+  const int32_t channels = a->g * a->c;
   for (int32_t r = 0; r < a->r; r++) {
     int32_t h = source(a->p_at + at.p + a->pads[0], r * a->dilations[0], a->strides[0], a->x_h_at, a->x_h);
     for (int32_t s = 0; h >= 0 && s < a->s; s++) {
       int32_t w = source(a->q_at + at.q + a->pads[1], s * a->dilations[1], a->strides[1], a->x_w_at, a->x_w);
       if (w < 0) continue;
-      add_tap(a, sums, a->x + (ptrdiff_t)((at.n * a->x_h + h) * a->x_w + w) * a->c, a->weight + (ptrdiff_t)(r * a->s + s) * a->c * a->k);
+      add_tap(a, sums, a->x + (ptrdiff_t)((at.n * a->x_h + h) * a->x_w + w) * channels, a->weight + (ptrdiff_t)(r * a->s + s) * channels * a->k);
     }
   }
 }
@@ -34,10 +38,11 @@ void gf_conv_transpose_i8(const void *args) {
   const call *a = args;
   int32_t *sums = (int32_t *)(void *)(a->sums + gf_core_id() * a->sums_pitch);
   gf_requant by = {a->bias, a->mul, a->shift, a->y_zero, a->lo, a->hi};
+  const int32_t outputs = a->g * a->k;
   gf_range mine = gf_share(a->n * a->p * a->q);
   for (int32_t i = mine.begin; i < mine.end; i++) {
-    for (int32_t k = 0; k < a->k; k++) sums[k] = 0;
+    for (int32_t k = 0; k < outputs; k++) sums[k] = 0;
     add_taps(a, gf_pixel_at(i, a->p, a->q), sums);
-    gf_requantise_rows(a->y + (ptrdiff_t)i * a->k, 0, sums, 0, 1, a->k, &by);
+    gf_requantise_rows(a->y + (ptrdiff_t)i * outputs, 0, sums, 0, 1, outputs, &by);
   }
 }

@@ -137,10 +137,18 @@ def conv_transpose(draw: Draw, name: str) -> Case:
     h, w = draw(st.integers(1, 6)), draw(st.integers(1, 6))
     room = [(n - 1) * m + d * (t - 1) for n, m, d, t in zip((h, w), strides, dilations, (r, s), strict=True)]
     pads = tuple(draw(st.integers(0, min(2, room[i % 2] // 2))) for i in range(4))
-    c, k = draw(st.integers(1, 6)), draw(st.integers(1, 20))
-    x, weight = numbers(rng, name, (draw(st.integers(1, 2)), c, h, w)), numbers(rng, name, (c, k, r, s))
-    extra, attrs = epilogue(rng, name, k, c * r * s)
-    window = {"strides": strides, "dilations": dilations, "pads": pads, "output_padding": output_padding}
+    groups = draw(st.sampled_from([1, 1, 2, 3]))
+    c, k = draw(st.integers(1, 6)), draw(st.integers(1, 20 if groups == 1 else 5))
+    x = numbers(rng, name, (draw(st.integers(1, 2)), groups * c, h, w))
+    weight = numbers(rng, name, (groups * c, k, r, s))
+    extra, attrs = epilogue(rng, name, groups * k, c * r * s)
+    window = {
+        "groups": groups,
+        "strides": strides,
+        "dilations": dilations,
+        "pads": pads,
+        "output_padding": output_padding,
+    }
     return Case({"x": x, "weight": weight, **extra}, attrs | window)
 
 

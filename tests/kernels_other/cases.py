@@ -335,6 +335,42 @@ def where_f32(rng: Rng) -> Case:
     )
 
 
+INTEGER_TYPES = CAST_TYPES[1:-1]
+INTEGER_EXPRESSIONS = [
+    "add(x0, x1, -3)", "sub(x0, mul(x1, x0))", "div(x0, x1)", "div(mul(x0, 55), 7)", "mod(x0, x1)", "fmod(x0, x1)",
+    "max(x0, neg(x1))", "min(abs(x0), x1)", "mul(sign(x0), x1)", "clip(x0, -5, 9)", "relu(x0)", "bitwiseand(x0, x1)",
+    "bitwiseor(x0, bitwisenot(x1))", "bitwisexor(x0, x1)", "shiftleft(x0, abs(x1))", "shiftright(x0, 3)",
+]  # fmt: skip
+LOGIC = ["equal(x0, x1)", "greater(x0, x1)", "greaterorequal(x0, x1)", "less(x0, x1)", "lessorequal(x0, x1)"]
+LOGIC += ["and_(x0, x1)", "or_(x0, not_(x1))", "xor(x0, x1)"]
+
+
+def whole(rng: Rng, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Small ones, 0 among them, and the ends of the type."""
+    if dtype == "bool":
+        return rng.random(shape) < 0.5
+    ends = np.iinfo(dtype)
+    values = rng.integers(max(ends.min, -9), 10, shape, dtype=np.int64)
+    return np.where(rng.random(shape) < 0.1, rng.choice([ends.min, ends.max, -1], shape), values).astype(dtype)
+
+
+def map_int(rng: Rng) -> Case:
+    logic = rng.random() < 0.4
+    expr = str(rng.choice(LOGIC if logic else INTEGER_EXPRESSIONS))
+    have = str(rng.choice([*INTEGER_TYPES, "bool"] if logic else INTEGER_TYPES))
+    shape = extents(rng)
+    operands = {"x0": whole(rng, have, shape)}
+    if "x1" in expr:
+        operands["x1"] = whole(rng, have, broadcast(rng, shape))
+    return Case(operands, {"expr": expr, "have": have, "to": "bool" if logic else have})
+
+
+def where_any(rng: Rng) -> Case:
+    dtype, shape = str(rng.choice([*INTEGER_TYPES, "bool"])), extents(rng)
+    a, b = whole(rng, dtype, broadcast(rng, shape)), whole(rng, dtype, shape)
+    return Case({"condition": rng.random(shape) < 0.5, "a": a, "b": b}, {})
+
+
 CASES: Mapping[str, Callable[[Rng], Case]] = {
     "add_f32": binary_f32,
     "sub_f32": binary_f32,
@@ -358,6 +394,7 @@ CASES: Mapping[str, Callable[[Rng], Case]] = {
     "rmsnorm_f32": rmsnorm,
     "lut_i8": lut_i8,
     "map_f32": map_f32,
+    "map_int": map_int,
     "pad_f32": pad("f32"),
     "pad_i8": pad("i8"),
     "pad_mirror": pad_mirror,
@@ -383,5 +420,6 @@ CASES: Mapping[str, Callable[[Rng], Case]] = {
     "softmax_f32": rows_f32,
     "log_softmax_f32": rows_f32,
     "softmax_i8": softmax_i8,
+    "where_any": where_any,
     "where_f32": where_f32,
 }

@@ -20,6 +20,11 @@ ELSEWHERE = frozenset(
     [
         "argmax",
         "cast",
+        "depth_to_space",
+        "integers",
+        "integers_many",
+        "logic",
+        "tile",
         "compare",
         "concat",
         "dequantize",
