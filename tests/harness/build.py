@@ -14,7 +14,18 @@ from fusion_engine.kernels.descriptor import Implementation, Kernel
 from tiler.emit.args import ArgMember
 from tiler.emit.sources import KernelSource, common_headers, kernel_source
 
-FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wno-psabi", "-O1", "-fPIC", "-shared", "-Wl,-Bsymbolic")
+FLAGS = (
+    "-std=c99",
+    "-Wall",
+    "-Wextra",
+    "-Wpedantic",
+    "-Werror",
+    "-Wno-psabi",
+    "-O1",
+    "-fPIC",
+    "-shared",
+    "-Wl,-Bsymbolic",
+)
 
 RUNNER = """
 static int core, cores;
