@@ -33,6 +33,7 @@ typedef struct {
 } gf_counts;
 
 static const gf_hop_limits gf_limits[GF_HOPS] = GF_HOP_LIMITS;
+static const int gf_in_flight[GF_HOPS] = GF_HOP_IN_FLIGHT;
 static const char *const gf_hop_names[GF_HOPS] = {"l2_l1", "l3_l2"};
 enum { GF_GUARD = 4096 }; /* known bytes on both sides of each level: whoever writes there is caught after its call of the team */
 static uint8_t *gf_arena[3];
@@ -118,7 +119,8 @@ static uint32_t gf_checksum(const gf_pending *p) {
 
 static void gf_land(int index) {
   gf_pending p = gf_queue[index];
-  gf_queue[index] = gf_queue[--gf_queued];
+  gf_queued--;
+  memmove(&gf_queue[index], &gf_queue[index + 1], (size_t)(gf_queued - index) * sizeof *gf_queue); /* the oldest stays first */
   for (uint32_t i = 0; i < p.move.runs; i++) GF_SHOW(gf_to(&p, i), p.move.run);
   if (gf_checksum(&p) != p.sum) gf_die("the source of a copy changed while in flight (%s)", gf_hop_names[p.hop]);
   for (uint32_t i = 0; i < p.move.runs; i++) memcpy(gf_to(&p, i), gf_from(&p, i), p.move.run);
@@ -177,6 +179,14 @@ static void gf_check_flight(const gf_pending *p) {
   }
 }
 
+/* An engine that is full takes no command until its oldest has landed: core 0 waits. */
+static void gf_make_place(gf_hop hop) {
+  int held = 0, oldest = -1;
+  for (int i = gf_queued - 1; i >= 0; i--)
+    if (gf_queue[i].hop == hop) held++, oldest = i;
+  if (held >= gf_in_flight[hop]) gf_land(oldest);
+}
+
 static void gf_enqueue(const gf_pending *p) {
   if (gf_queued == gf_capacity) {
     gf_capacity = gf_capacity ? 2 * gf_capacity : 64;
@@ -197,6 +207,7 @@ void gf_copy_start(gf_hop hop, gf_dir dir, const gf_move *moves, int n, gf_ticke
   for (int i = 0; i < n; i++) {
     gf_pending p = {hop, dir, moves[i], ticket->port.id, 0};
     gf_check_move(hop, &p.move);
+    gf_make_place(hop);
     gf_check_flight(&p);
     p.sum = gf_checksum(&p);
     for (uint32_t r = 0; r < p.move.runs; r++) {

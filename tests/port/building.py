@@ -20,6 +20,7 @@ def prepare(folder: Path) -> list[str]:
         f"#define GF_L1_BYTES {L1}\n#define GF_L2_BYTES {L2}\n#define GF_L3_BYTES {L3}\n"
         "#define GF_CORES 8\n#define GF_CALLS 2\n"
         f'#define GF_CALL_NAMES {{"first", "second"}}\n#define GF_HOP_LIMITS {{{limits}}}\n'
+        "#define GF_HOP_IN_FLIGHT {4, 2}\n"
     )
     rooms = (folder, ROOT / "targets" / "common", ROOT / "targets" / "host", ROOT / "kernels" / "common")
     return [f"-I{room}" for room in rooms]

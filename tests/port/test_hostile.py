@@ -66,6 +66,9 @@ FINE = (
     "gf_team_run(fine, NULL); STORE(0, 0, 512, &t); gf_copy_wait(&t);"
     "LOAD(0, 0, 8, &t); LOAD(8, 8, 8, &t); gf_copy_wait(&t);"
 )
+FULL = (  # the engine of l2_l1 holds four commands: the fifth waits for the first, which may be read then
+    "for (int i = 0; i < 5; i++) LOAD(64 * i, 64 * i, 64, &t); gf_team_run(reads, GF_L1({at})); gf_copy_wait(&t);"
+)
 UNLANDED = "LOAD(0, 0, 64, &t); gf_team_run(reads, GF_L1(16)); gf_copy_wait(&t);"
 
 
@@ -73,7 +76,7 @@ UNLANDED = "LOAD(0, 0, 64, &t); gf_team_run(reads, GF_L1(16)); gf_copy_wait(&t);
 def programs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Plain and sanitized."""
     folder = tmp_path_factory.mktemp("hostile")
-    cases = [*BROKEN.values(), FINE, UNLANDED]
+    cases = [*BROKEN.values(), FINE, UNLANDED, FULL.format(at=16), FULL.format(at=80)]
     text = "\n".join(f"  case {i}: {{ {code} }} break;" for i, code in enumerate(cases))
     main = folder / "main.c"
     main.write_text(MAIN.replace("CASES", text))
@@ -110,3 +113,9 @@ def test_writing_outside_l1_is_seen_by_the_sanitizer(programs: tuple[Path, Path]
 def test_reading_a_tile_before_it_landed_is_seen_by_the_sanitizer(programs: tuple[Path, Path]) -> None:
     done = _run(programs[1], 1, len(BROKEN) + 1)
     assert "use-after-poison" in done.stderr
+
+
+def test_a_full_engine_lands_its_oldest_command(programs: tuple[Path, Path]) -> None:
+    first, second = (_run(programs[1], 1, len(BROKEN) + 2 + k) for k in (0, 1))
+    assert first.stderr == ""
+    assert "use-after-poison" in second.stderr

@@ -21,6 +21,7 @@ def config_header(schedule: Schedule, target: Target) -> str:
     limits = ", ".join(
         f"{{{hop.max_bytes}u, {hop.max_stride}u, 2}}" for hop in (target.hops["l2_l1"], target.hops["l3_l2"])
     )
+    in_flight = ", ".join(str(target.hops[hop].in_flight) for hop in ("l2_l1", "l3_l2"))
     sizes = [f"#define GF_{level.upper()}_BYTES {_room(schedule, target, level)}" for level in ("l1", "l2", "l3")]
     return "\n".join(
         [
@@ -32,6 +33,7 @@ def config_header(schedule: Schedule, target: Target) -> str:
             f"#define GF_CALLS {len(schedule.calls)}",
             f"#define GF_CALL_NAMES {{{names}}}",
             f"#define GF_HOP_LIMITS {{{limits}}}",
+            f"#define GF_HOP_IN_FLIGHT {{{in_flight}}} /* commands that a hop's engine holds at once */",
             "#endif",
             "",
         ]
