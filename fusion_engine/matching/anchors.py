@@ -17,7 +17,7 @@ from fusion_engine.language.types import (
 )
 from fusion_engine.matching.compile import Continue, Layout, Matcher, compile_pattern
 from fusion_engine.matching.facts import DEQUANTIZE, QUANTIZE, Virtual
-from fusion_engine.matching.state import State
+from fusion_engine.matching.state import ExhaustedError, State
 
 REACH = 256  # values looked at from one anchor
 
@@ -90,14 +90,19 @@ def _anchored(matcher: Matcher, anchors: tuple[tuple[int, int], ...]) -> Continu
 
 
 def _above(st: State, value: str | Virtual, height: int) -> Iterator[str]:
-    """Values that are made from `value` by at most `height` operators, nearest first; Q-DQ pairs do not count."""
+    """Values that are made from `value` by at most `height` operators, nearest first; Q-DQ pairs do not count.
+
+    Raises ExhaustedError where there are more than REACH.
+    """
     view = st.facts.view
     start = st.facts.stored(value)
     seen: dict[str, int] = {value.stored if isinstance(value, Virtual) else value: 0}
     if start is not None:
         seen[start.name] = 0
     queue = list(seen)
-    while queue and len(seen) < REACH:
+    while queue:
+        if len(seen) >= REACH:
+            raise ExhaustedError
         name = queue.pop(0)
         for index in view.users.get(name, ()):
             node = view.nodes[index]

@@ -6,7 +6,7 @@ over x0, x1, ... and numbers (`mul(sigmoid(x0), x0)`; attributes follow the oper
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
@@ -23,23 +23,40 @@ LARGEST = 32  # operators of one region
 LONGEST = 64  # calls of its text: a value used twice is written twice
 
 
-def regions(facts: Facts, p: Pattern, result: str, members: frozenset[str], root: ViewNode) -> Iterator[Solution]:
-    """The maximal region around `root`, then the one cut at every value that it uses more than once."""
+@dataclass(frozen=True, slots=True)
+class Regions:
+    """The regions around one root, the maximal one first; `limited`: one had more than LARGEST or LONGEST allow."""
+
+    solutions: tuple[Solution, ...]
+    limited: bool
+
+
+def regions(
+    facts: Facts, p: Pattern, result: str, members: frozenset[str], root: ViewNode, wanted: Container[str]
+) -> Regions:
+    """The maximal region around `root`, and those cut at every value that it uses more than once, or that is wanted.
+
+    `wanted` are the values where candidates of other kernels begin or end.
+    """
     pattern = p.pattern if isinstance(p, Named) else p
     if not isinstance(pattern, OpPattern) or pattern.rest is None or not _plain(root, members):
-        return
-    whole = _grow(facts, root, members, shared=True)
-    cut = _grow(facts, root, members, shared=False)
-    for nodes in dict.fromkeys((whole, cut)):
+        return Regions((), limited=False)
+    whole, limited = _grow(facts, root, members, lambda _: True)
+    once, _ = _grow(facts, root, members, lambda v: _used_once(facts, v))
+    cut, _ = _grow(facts, root, members, lambda v: v not in wanted)
+    found = []
+    for nodes in dict.fromkeys((whole, once, cut)):
         if len(nodes) > 1:
             text = _Text(facts, nodes)
             tree = text.of(root.outputs[0])
+            limited |= text.calls > LONGEST
             if text.calls > LONGEST or not text.operands:
                 continue
             bound: dict[str, Bound] = {pattern.rest: tuple(text.operands), result: root.outputs[0]}
             if pattern.op_capture is not None:
                 bound[pattern.op_capture] = Known(tree)
-            yield Solution(bound, nodes, (), (), (), {result: root.outputs[0]})
+            found.append(Solution(bound, nodes, (), (), (), {result: root.outputs[0]}))
+    return Regions(tuple(found), limited)
 
 
 def _plain(node: ViewNode, members: frozenset[str]) -> bool:
@@ -50,14 +67,19 @@ def _plain(node: ViewNode, members: frozenset[str]) -> bool:
     return all(isinstance(v, (int, float)) or v is None or v == defaults.get(n) for n, v in node.attrs.items())
 
 
-def _grow(facts: Facts, root: ViewNode, members: frozenset[str], shared: bool) -> frozenset[int]:
-    """Users come before makers (descending index), so each node is decided once, when all its users are."""
+def _grow(
+    facts: Facts, root: ViewNode, members: frozenset[str], takes: Callable[[str], bool]
+) -> tuple[frozenset[int], bool]:
+    """The region whose values `takes` lets in, and whether it is as large as one may be with more to come.
+
+    Users come before makers (descending index), so each node is decided once, when all its users are.
+    """
     inside: set[int] = set()
     queue = [-root.index]
     seen = {root.index}
     while queue and len(inside) < LARGEST:
         node = facts.view.nodes[-heappop(queue)]
-        if node.index != root.index and not _joins(facts, node, members, inside, shared):
+        if node.index != root.index and not (_joins(facts, node, members, inside) and takes(node.outputs[0])):
             continue
         inside.add(node.index)
         for value in node.inputs:
@@ -65,15 +87,20 @@ def _grow(facts: Facts, root: ViewNode, members: frozenset[str], shared: bool) -
             if maker is not None and maker not in seen and not facts.is_const(value or ""):
                 seen.add(maker)
                 heappush(queue, -maker)
-    return frozenset(inside)
+    more = any(_joins(facts, facts.view.nodes[-i], members, inside) for i in queue)
+    return frozenset(inside), more
 
 
-def _joins(facts: Facts, node: ViewNode, members: frozenset[str], inside: set[int], shared: bool) -> bool:
+def _joins(facts: Facts, node: ViewNode, members: frozenset[str], inside: set[int]) -> bool:
     if not _plain(node, members) or node.outputs[0] in facts.outputs:
         return False
     users = facts.view.users.get(node.outputs[0], ())
-    once = len(users) == 1 and facts.view.nodes[users[0]].inputs.count(node.outputs[0]) == 1
-    return bool(users) and all(u in inside for u in users) and (shared or once)
+    return bool(users) and all(u in inside for u in users)
+
+
+def _used_once(facts: Facts, value: str) -> bool:
+    users = facts.view.users.get(value, ())
+    return len(users) == 1 and facts.view.nodes[users[0]].inputs.count(value) == 1
 
 
 @dataclass(eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
@@ -14,13 +14,14 @@ from fusion_engine.language.types import RuleSet
 from fusion_engine.matching.candidates import Refused, Taken, candidates_of
 from fusion_engine.matching.emission import Cost, Emitter
 from fusion_engine.matching.facts import Facts
-from fusion_engine.matching.index import Compiled, build_index
+from fusion_engine.matching.index import Compiled, Index, build_index
 from fusion_engine.matching.regions import regions
 from fusion_engine.matching.solution import solution_of
 from fusion_engine.matching.state import ExhaustedError, Miss, State
 from fusion_engine.view.types import Scope, View, ViewNode
 
 BUDGET = 20_000  # operators matched per variant and root
+CUTS = 32  # roots at which a variant may run out of it before it is tried no more
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,9 +41,19 @@ class _Run:
     emitter: Emitter
     explain: bool
     budget: int
-    candidates: list[Candidate] = field(default_factory=list)
+    candidates: list[tuple[int, int, Candidate]] = field(default_factory=list)  # with root and variant's position
     declines: list[Decline] = field(default_factory=list)
     exhausted: dict[tuple[str, str], int] = field(default_factory=dict)
+    limited: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def keep(self, node: ViewNode, compiled: Compiled, found: Iterable[Candidate]) -> None:
+        self.candidates.extend((node.index, compiled.position, c) for c in found)
+
+    @property
+    def ordered(self) -> tuple[Candidate, ...]:
+        """By root, then by rule and variant; regions are found last."""
+        self.candidates.sort(key=lambda found: found[:2])
+        return tuple(c for _, _, c in self.candidates)
 
 
 def match(
@@ -67,8 +78,10 @@ def match(
     with paused():
         for node in view.nodes:
             for compiled in index.at(node.op):
-                _at_node(run, compiled, states, node)
-    return MatchResult(tuple(run.candidates), tuple(run.declines), _notes(run))
+                if compiled.variant.region is None:
+                    _at_node(run, compiled, states, node)
+        _regions(run, index)
+    return MatchResult(run.ordered, tuple(run.declines), _notes(run))
 
 
 def explain_node(
@@ -85,7 +98,10 @@ def explain_node(
     states: dict[int, State] = {}
     for root in _above(view, node_index):
         for compiled in index.at(view.nodes[root].op):
-            _at_node(run, compiled, states, view.nodes[root])
+            if compiled.variant.region is None:
+                _at_node(run, compiled, states, view.nodes[root])
+            else:
+                _region(run, compiled, view.nodes[root], frozenset())
     declines = [d for d in run.declines if d.root == node_index or node_index in d.nodes]
     return tuple(sorted(declines, key=lambda d: (-d.depth, d.root != node_index, d.rule, d.variant, d.root)))
 
@@ -102,6 +118,8 @@ def _above(view: View, node_index: int, reach: int = 32) -> list[int]:
 
 
 def _at_node(run: _Run, compiled: Compiled, states: dict[int, State], node: ViewNode) -> None:
+    if run.exhausted.get((compiled.rule.name, compiled.variant.name), 0) >= CUTS:
+        return
     state = states.get(compiled.position)
     if state is None:
         state = states[compiled.position] = fresh_state(run.facts, compiled, run.budget, run.explain)
@@ -135,9 +153,6 @@ def scopes_at(compiled: Compiled, node: ViewNode) -> Iterator[tuple[Scope, ...]]
 
 def _search(run: _Run, compiled: Compiled, state: State, node: ViewNode, value: str, scope: tuple[Scope, ...]) -> bool:
     """One variant at one value. False where the search was cut off, which leaves the state unfit for use."""
-    if compiled.variant.region is not None:
-        _search_region(run, compiled, node)
-        return True
     state.steps, state.scope = 0, scope
     if run.explain:
         state.miss = Miss()
@@ -147,20 +162,41 @@ def _search(run: _Run, compiled: Compiled, state: State, node: ViewNode, value: 
         compiled.start(state, value)
     except (ExhaustedError, RecursionError):
         _exhausted(run, compiled, node)
-        run.candidates.extend(taken.candidates)
+        run.keep(node, compiled, taken.candidates)
         return False
-    run.candidates.extend(taken.candidates)
+    run.keep(node, compiled, taken.candidates)
     if run.explain:
         _explain(run, compiled, node, taken, state.miss)
     return True
 
 
-def _search_region(run: _Run, compiled: Compiled, node: ViewNode) -> None:
+def _regions(run: _Run, index: Index) -> None:
+    """Region variants come last: they are cut where the others' candidates begin and end."""
+    found = {c.position: c for op in run.facts.operators for c in index.at(op) if c.variant.region is not None}
+    wanted = {position: _wanted(run, compiled.region) for position, compiled in found.items()}
+    for node in run.facts.view.nodes if found else ():
+        for compiled in index.at(node.op):
+            if compiled.variant.region is not None:
+                _region(run, compiled, node, wanted[compiled.position])
+
+
+def _wanted(run: _Run, members: frozenset[str]) -> frozenset[str]:
+    """Values that kernels of operators outside the class read or make."""
+    nodes = run.facts.view.nodes
+    other = [c for _, _, c in run.candidates if any(nodes[i].op not in members for i in c.nodes)]
+    return frozenset(v for c in other for v in (*c.consumes, *c.produces))
+
+
+def _region(run: _Run, compiled: Compiled, node: ViewNode, wanted: frozenset[str]) -> None:
     taken = Taken()
     variant = compiled.variant
-    for solution in regions(run.facts, variant.pattern, variant.results[0], compiled.region, node):
+    found = regions(run.facts, variant.pattern, variant.results[0], compiled.region, node, wanted)
+    if found.limited:
+        key = (compiled.rule.name, variant.name)
+        run.limited[key] = run.limited.get(key, 0) + 1
+    for solution in found.solutions:
         candidates_of(run.facts, run.emitter, compiled, solution, taken, run.explain)
-    run.candidates.extend(taken.candidates)
+    run.keep(node, compiled, taken.candidates)
     if run.explain:
         _explain(run, compiled, node, taken, Miss())
 
@@ -181,10 +217,20 @@ def _exhausted(run: _Run, compiled: Compiled, node: ViewNode) -> None:
 
 
 def _notes(run: _Run) -> tuple[str, ...]:
-    return tuple(
-        f"rule {rule}, variant {variant}: the search was cut off at {count} node{'s' if count > 1 else ''}"
+    cut = [
+        f"rule {rule}, variant {variant}: the search was cut off at {_places(count)}"
+        + (", then given up" if count >= CUTS else "")
         for (rule, variant), count in sorted(run.exhausted.items())
-    )
+    ]
+    limited = [
+        f"rule {rule}, variant {variant}: the region was larger than one may be at {_places(count)}"
+        for (rule, variant), count in sorted(run.limited.items())
+    ]
+    return (*cut, *limited)
+
+
+def _places(count: int) -> str:
+    return f"{count} node{'s' if count > 1 else ''}"
 
 
 # ---- declines ----

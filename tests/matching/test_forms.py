@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from fusion_engine.covering.types import Constant, ValueRef
 from fusion_engine.graph import Alias
 from fusion_engine.language.axes import AxesText, parse_axes, solve_axes
-from fusion_engine.matching import match
 from fusion_engine.matching.rearrange import expected_map, identity, reshape, transpose
 from fusion_engine.view import Scope, View, ViewNode, ViewValue
 from tests.matching.given import fired, kernel, kernels_of, reasons, rules_of, run, view_of
@@ -276,27 +275,28 @@ def test_region_cut_at_what_it_uses_twice() -> None:
     ]
 
 
-# ---- limits and order ----
-
-
-def test_search_is_bounded_and_says_so() -> None:
-    rule = """
-rule: deep
-given: {x: real}
-match:
-  - variant: any
-    pattern: |
-      a = x + b2
-      y = (a + b3) + (b4 + _)
-emit:
-  - {kernel: one, args: {x: x}, when: ["rank(b2) + rank(b3) + rank(b4) == 0"]}
+def test_region_cut_at_what_another_kernel_makes() -> None:
+    """The convolution with its clamp ends at `r`: the region above may begin there, or take the clamp in too."""
+    conv = """
+rule: conv
+given: {x: "real[*S]"}
+match: {pattern: "y = Relu(GlobalAveragePool(x))"}
+emit: {kernel: pool, args: {x: x}}
 """
-    lines = "\n".join(f" v{i} = Add(v{i - 1}, v{i - 2})" for i in range(2, 14))
-    v = view_of(f"t (float[3] v0, float[3] v1) => (float[3] v13) {{ {lines} }}")
-    result = match(v, rules_of(rule), KERNELS, cost=lambda *_: 1.0, explain=True, budget=5)
-    assert result.notes
-    assert "cut off" in result.notes[0]
-    assert "more than 5 steps" in reasons(result)
+    body = "g = GlobalAveragePool(x)\n r = Relu(g)\n s = Tanh(r)\n y = Exp(s)"
+    v = view_of(f"t (float[1,3,4,4] x) => (float[1,3,1,1] y) {{ {body} }}")
+    k = {**KERNELS, **kernels_of(kernel("pool", {"x": "T[N, C, H, W]"}, "T[N, C, 1, 1]"))}
+    found = [c for c in run(v, rules_of(REGION, conv), k).candidates if c.produces == ("y",)]
+    assert [dict(c.calls[0].attrs)["expr"] for c in found] == ["exp(tanh(relu(x0)))", "exp(tanh(x0))"]
+
+
+def test_a_region_larger_than_one_may_be_is_reported() -> None:
+    lines = "\n".join(f" v{i + 1} = Tanh(v{i})" for i in range(40))
+    result = run(view_of(f"t (float[3] v0) => (float[3] v40) {{ {lines} }}"), rules_of(REGION), KERNELS)
+    assert result.notes == ("rule tree, variant any: the region was larger than one may be at 8 nodes",)
+
+
+# ---- limits and order ----
 
 
 LIBRARY = (REGION, CALL, """
