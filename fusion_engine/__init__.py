@@ -9,7 +9,7 @@ from fusion_engine.explanation import Explanation, explanation_to_json
 from fusion_engine.fuse import fuse_model
 from fusion_engine.graph import Buffer, Call, FusedGraph
 from fusion_engine.graph_json import graph_from_json, graph_to_json
-from fusion_engine.kernels import load_kernels
+from fusion_engine.kernels import KernelSet, load_kernels
 from fusion_engine.kernels.descriptor import Kernel
 from fusion_engine.language import check_rules, load_rules
 from fusion_engine.language.types import Rule, RuleSet
@@ -30,6 +30,7 @@ __all__ = [
     "FusedGraph",
     "GapFuseError",
     "Kernel",
+    "KernelSet",
     "Model",
     "NotCoveredError",
     "Plan",

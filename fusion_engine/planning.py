@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from fusion_engine.bodies import CONTROL, STAYS, inside, match_bodies
 from fusion_engine.covering import Plan, UncoveredError, cover
 from fusion_engine.covering.cost import call_cost, kernel_calls
 from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
@@ -151,6 +152,8 @@ def _as_written(lacking: Sequence[Lacking]) -> list[tuple[View, ViewNode]]:
 def _no_kernel(
     seen: View, node: ViewNode, rules: RuleSet, kernels: Mapping[str, Kernel], cost: Cost, where: Span | None
 ) -> Diagnostic:
+    if node.op in CONTROL:
+        return _stays_control(seen, node, rules, kernels, cost, where)
     name = " ".join(node.origins) or node.outputs[0]
     types = ", ".join(describe(seen, i) for i in node.inputs if i is not None)
     declines = explain_node(seen, rules, kernels, node.index, cost)
@@ -161,6 +164,16 @@ def _no_kernel(
     notes = tuple(f"{who} declined: {why}" for who, why in list(reasons.items())[:NEAREST])
     help = "write a rule for it: CONTRIBUTING.md, `--rules DIR`" if notes else f"no rule mentions {node.op}"
     return Diagnostic(f"no rule takes the node {name}: {node.op}({types})", where, help, notes=notes)
+
+
+def _stays_control(
+    seen: View, node: ViewNode, rules: RuleSet, kernels: Mapping[str, Kernel], cost: Cost, where: Span | None
+) -> Diagnostic:
+    """Control flow that is not settled at compile time, with what is inside."""
+    name = " ".join(node.origins) or node.outputs[0]
+    notes = inside(node, match_bodies(seen, rules, kernels, cost))
+    help = "make it a constant of the model; then the body is straight nodes, which rules take"
+    return Diagnostic(f"the {node.op} `{name}` stays control flow: {STAYS[node.op]}", where, help, notes=notes)
 
 
 def describe(seen: View, value: str) -> str:

@@ -16,6 +16,7 @@ from fusion_engine import (
     FusedGraph,
     GapFuseError,
     Kernel,
+    KernelSet,
     Model,
     Planned,
     RuleSet,
@@ -49,7 +50,7 @@ class Result:
 
     model: Model
     rules: RuleSet
-    kernels: Mapping[str, Kernel]
+    kernels: KernelSet
     target: Target
     planned: Planned
     graph: FusedGraph
@@ -64,7 +65,9 @@ class Result:
     @cached_property
     def report(self) -> dict[str, Any]:
         islands = explained_islands(self.graph, self.planned)
-        return build_report(self.graph, self.schedule, (*self.rules.notes, *self.planned.matches.notes), islands)
+        return build_report(
+            self.graph, self.schedule, (*self.kernels.notes, *self.rules.notes, *self.planned.matches.notes), islands
+        )
 
     @property
     def summary(self) -> str:

@@ -36,18 +36,31 @@ VIEWS = ("reshape", "transpose", "slice", "concat")
 T = TypeVar("T", OperandType, AttrType)
 
 
-def load_kernels(dirs: Sequence[Path]) -> Mapping[str, Kernel]:
+class KernelSet(dict[str, Kernel]):
+    """Kernels by name, sorted; `notes` say which replaced which."""
+
+    notes: tuple[str, ...] = ()
+
+
+def load_kernels(dirs: Sequence[Path]) -> KernelSet:
     """Every kernel of DIR/*/kernel.yaml, sorted by name; a later directory's kernel replaces an earlier namesake.
 
     Raises GapFuseError with every problem found, in file order.
     """
     problems: Problems = []
     found: dict[str, Kernel] = {}
+    notes: list[str] = []
     for folder in dirs:
-        found |= _load_directory(Path(folder), problems)
+        here = _load_directory(Path(folder), problems)
+        notes += [
+            f"kernel {n} of {k.folder} overrides the one of {found[n].folder}" for n, k in here.items() if n in found
+        ]
+        found |= here
     if problems:
         raise GapFuseError(problems)
-    return {name: found[name] for name in sorted(found)}
+    kernels = KernelSet((name, found[name]) for name in sorted(found))
+    kernels.notes = tuple(notes)
+    return kernels
 
 
 def _load_directory(folder: Path, problems: Problems) -> dict[str, Kernel]:

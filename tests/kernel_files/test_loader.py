@@ -199,6 +199,7 @@ def test_all_mistakes_at_once_and_later_directories_override(tmp_path: Path) -> 
     merged = load_kernels([first, second])
     assert list(merged) == ["add", "join"]
     assert merged["add"].origin == str(second)
+    assert merged.notes == (f"kernel add of {merged['add'].folder} overrides the one of {first / 'one'}",)
 
 
 def test_the_reference_runs(tmp_path: Path) -> None:
