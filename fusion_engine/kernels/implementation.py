@@ -9,6 +9,13 @@ from typing import Literal, cast
 from fusion_engine.expr import Num
 from fusion_engine.kernels.descriptor import Accumulate, Implementation, OperandType, Scratch, TileRule
 from fusion_engine.kernels.fields import read_conditions, read_expression
+from fusion_engine.kernels.file_model import (
+    ImplementationSection,
+    KeptSection,
+    ScratchSection,
+    SourceSection,
+    TileSection,
+)
 from fusion_engine.marked_yaml import (
     Marked,
     Problems,
@@ -17,14 +24,8 @@ from fusion_engine.marked_yaml import (
     as_list,
     as_text,
     as_texts,
-    check_map,
     pairs,
 )
-
-IMPLEMENTATION_KEYS = (
-    "name", "source", "symbol", "cycles", "orders", "whole", "team", "tile", "align", "scratch", "when", "accumulate",
-    "carry", "reads_at", "reuse", "gather", "origin", "rank", "isa", "stack",
-)  # fmt: skip
 
 ALIGNED = 16  # bytes: where the tiler lets every buffer begin
 
@@ -32,8 +33,7 @@ ALIGNED = 16  # bytes: where the tiler lets every buffer begin
 def read_implementation(m: Marked, operands: Sequence[OperandType], problems: Problems) -> Implementation | None:
     """One implementation; None where it has problems (which are added)."""
     before = len(problems)
-    required = ("name", "source", "symbol", "cycles")
-    if not check_map(m, "an implementation", IMPLEMENTATION_KEYS, problems, required):
+    if not ImplementationSection.check(m, "an implementation", problems):
         return None
     source, generate = _source(m.get("source"), problems)
     cycles = read_expression(m.get("cycles"), "cycles", problems)
@@ -68,7 +68,7 @@ def read_implementation(m: Marked, operands: Sequence[OperandType], problems: Pr
 def _source(m: Marked | None, problems: Problems) -> tuple[str | None, tuple[str, str] | None]:
     if m is None or m.kind == "scalar":
         return as_text(m, "source", problems), None
-    if not check_map(m, "source", ("generate",), problems, required=("generate",)):
+    if not SourceSection.check(m, "source", problems):
         return None, None
     text = as_text(m.get("generate"), "generate", problems) or ""
     file, _, function = text.partition(":")
@@ -161,7 +161,7 @@ def _tile(m: Marked | None, problems: Problems) -> Mapping[str, TileRule] | None
         return None
     result = {}
     for key, value in pairs(m, "tile", problems):
-        if check_map(value, "a tile rule", ("step", "max"), problems):
+        if TileSection.check(value, "a tile rule", problems):
             step = read_expression(value.get("step"), "step", problems)
             result[key.text] = TileRule(step, read_expression(value.get("max"), "max", problems))
     return result
@@ -181,7 +181,7 @@ def _align(m: Marked | None, problems: Problems) -> Mapping[str, int] | None:
 def _scratch(m: Marked | None, problems: Problems) -> tuple[Scratch, ...]:
     result = []
     for item in as_list(m, "scratch", problems):
-        if not check_map(item, "a scratch buffer", ("name", "bytes", "per"), problems, required=("name", "bytes")):
+        if not ScratchSection.check(item, "a scratch buffer", problems):
             continue
         size = read_expression(item.get("bytes"), "bytes", problems)
         per = as_choice(item.get("per"), "per", ("core", "call"), problems) or "core"
@@ -201,7 +201,7 @@ def _kept(m: Marked, problems: Problems) -> Accumulate | None:
 
 def _kept_as(what: str, m: Marked | None, problems: Problems) -> Accumulate | None:
     for key, value in pairs(m, what, problems):
-        if not check_map(value, what, ("type", "index", "over"), problems, required=("type", "index", "over")):
+        if not KeptSection.check(value, what, problems):
             return None
         index = [read_expression(i, "an index", problems) for i in as_list(value.get("index"), "index", problems)]
         dtype = as_text(value.get("type"), "type", problems) or "int32"

@@ -12,6 +12,7 @@ from fusion_engine.expr import Expr, ExprError, Name, parse_access
 from fusion_engine.kernels.check import check_kernel
 from fusion_engine.kernels.descriptor import Access, AttrType, Kernel, OperandType, Outside
 from fusion_engine.kernels.fields import read_conditions, read_expression
+from fusion_engine.kernels.file_model import KernelFile, OutsideSection, SignatureSection
 from fusion_engine.kernels.implementation import read_implementation
 from fusion_engine.kernels.signature import SignatureError, parse_attr, parse_operand
 from fusion_engine.marked_yaml import (
@@ -21,16 +22,10 @@ from fusion_engine.marked_yaml import (
     as_list,
     as_text,
     as_texts,
-    check_map,
     pairs,
     read_yaml,
 )
 
-KERNEL_KEYS = (
-    "kernel", "summary", "signature", "semantics", "dtypes", "sizes", "where", "axes", "access", "outside", "view",
-    "implementations",
-)  # fmt: skip
-SIGNATURE_KEYS = ("inputs", "outputs", "attrs", "sizes", "where", "dtypes")
 VIEWS = ("reshape", "transpose", "slice", "concat")
 
 T = TypeVar("T", OperandType, AttrType)
@@ -94,10 +89,10 @@ def _documents(path: Path, problems: Problems) -> tuple[Marked, ...]:
 def read_kernel(m: Marked, folder: Path, origin: str, problems: Problems) -> Kernel | None:
     """One document of a kernel.yaml; None where it has problems (which are added)."""
     before = len(problems)
-    if not check_map(m, "a kernel", KERNEL_KEYS, problems, required=("kernel", "signature")):
+    if not KernelFile.check(m, "a kernel", problems):
         return None
     sig = m.get("signature")
-    if sig is None or not check_map(sig, "the signature", SIGNATURE_KEYS, problems, required=("inputs", "outputs")):
+    if sig is None or not SignatureSection.check(sig, "the signature", problems):
         return None
     name = as_text(m.get("kernel"), "the kernel's name", problems) or ""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
@@ -213,7 +208,7 @@ def _access(m: Marked | None, problems: Problems) -> tuple[Access, ...]:
 def _outside(m: Marked | None, problems: Problems) -> Mapping[str, Outside]:
     result: dict[str, Outside] = {}
     for key, value in pairs(m, "outside", problems):
-        if not check_map(value, "outside", ("do", "value"), problems, required=("do",)):
+        if not OutsideSection.check(value, "outside", problems):
             continue
         do = as_choice(value.get("do"), "do", ("border", "skip", "never"), problems)
         if do is not None:

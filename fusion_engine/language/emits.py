@@ -9,22 +9,19 @@ from fusion_engine.diagnostics import Diagnostic, GapFuseError, did_you_mean
 from fusion_engine.kernels.signature import DTYPES
 from fusion_engine.language.captures import read_stored_type
 from fusion_engine.language.expressions import convert_expression
+from fusion_engine.language.file_model import CallSection, CallsSection, OneCallSection
 from fusion_engine.language.text import RuleText, parse_one
 from fusion_engine.language.types import Emit, EmitEntry, StoredType, TemporaryType
 from fusion_engine.language.variants import read_conditions, read_named
-from fusion_engine.marked_yaml import Marked, as_int, as_list, as_text, as_texts, check_map, pairs
-
-CALL_KEYS = ("kernel", "args", "attrs", "results")
-ENTRY_KEYS = ("for", "stored", "inner", "when", "within")
+from fusion_engine.marked_yaml import Marked, as_int, as_list, as_text, as_texts, pairs
 
 
 def read_entry(mark: Marked, problems: list[Diagnostic]) -> EmitEntry | None:
     """One entry: a call, or under `calls` a sequence. None where it cannot be read, with the reasons in `problems`."""
     sequence = mark.get("calls") if mark.kind == "map" else None
-    keys = ("calls", *ENTRY_KEYS) if sequence is not None else (*CALL_KEYS, *ENTRY_KEYS)
-    required = () if sequence is not None else ("kernel",)
+    section = CallsSection if sequence is not None else OneCallSection
     before = len(problems)
-    if not check_map(mark, "an emit entry", keys, problems, required):
+    if not section.check(mark, "an emit entry", problems):
         return None
     marks = as_list(sequence, "calls", problems) if sequence is not None else (mark,)
     calls = tuple(c for c in (_call(m, problems, m is not mark) for m in marks) if c is not None)
@@ -45,7 +42,7 @@ def read_entry(mark: Marked, problems: list[Diagnostic]) -> EmitEntry | None:
 
 
 def _call(mark: Marked, problems: list[Diagnostic], alone: bool) -> Emit | None:
-    if alone and not check_map(mark, "a call", CALL_KEYS, problems, ("kernel",)):
+    if alone and not CallSection.check(mark, "a call", problems):
         return None
     kernel = as_text(mark.get("kernel"), "kernel", problems)
     args = read_named(mark.get("args"), "args", problems)

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 
 from fusion_engine.diagnostics import Diagnostic, GapFuseError, did_you_mean
 from fusion_engine.language.expressions import CONSTANTS, convert_expression
+from fusion_engine.language.file_model import RewriteSection
 from fusion_engine.language.operators import most_inputs, operators
 from fusion_engine.language.patterns import INFIX
 from fusion_engine.language.text import RuleText, parse_lines, scalar_text
 from fusion_engine.language.types import EName, Expression, NodeTemplate, Rewrite
-from fusion_engine.marked_yaml import Marked, as_int, as_list, as_texts, check_map, pairs
+from fusion_engine.marked_yaml import Marked, as_int, as_list, as_texts, pairs
 
 
 def read_rewrites(mark: Marked | None, problems: list[Diagnostic]) -> tuple[Rewrite, ...]:
@@ -23,7 +24,7 @@ def read_rewrites(mark: Marked | None, problems: list[Diagnostic]) -> tuple[Rewr
         return _read(mark, mark, (), problems)
     found: list[Rewrite] = []
     for entry in (mark,) if mark.kind == "map" else as_list(mark, "rewrite", problems):
-        if not check_map(entry, "a rewrite", ("for", "nodes"), problems, ("nodes",)):
+        if not RewriteSection.check(entry, "a rewrite", problems):
             continue
         nodes = entry.get("nodes")
         if nodes is not None:

@@ -9,18 +9,17 @@ from pathlib import Path
 from fusion_engine.diagnostics import Diagnostic, GapFuseError
 from fusion_engine.language.captures import read_capture_type
 from fusion_engine.language.emits import read_entry
+from fusion_engine.language.file_model import RuleFile, TestSection
 from fusion_engine.language.rewrites import read_rewrites, read_weights
 from fusion_engine.language.types import CaptureType, EmitEntry, Rule, RuleTest, Variant
 from fusion_engine.language.variants import Library, read_variant
-from fusion_engine.marked_yaml import Marked, as_int, as_list, as_text, as_texts, check_map, pairs
-
-KEYS = ("rule", "summary", "given", "draw", "match", "let", "where", "emit", "tests", "priority", "rewrite", "measure")
+from fusion_engine.marked_yaml import Marked, as_int, as_list, as_text, as_texts, pairs
 
 
 def read_rule(document: Marked, library: Library, problems: list[Diagnostic]) -> Rule | None:
     """The rule of one file; None where it cannot be read, with every reason added to `problems`."""
     before = len(problems)
-    if not check_map(document, "a rule", KEYS, problems, ("rule", "match")):
+    if not RuleFile.check(document, "a rule", problems):
         return None
     rewrite = document.get("rewrite")
     if rewrite is not None and document.get("emit") is not None:
@@ -110,7 +109,7 @@ def _entries(document: Marked, problems: list[Diagnostic]) -> tuple[EmitEntry, .
 def _tests(document: Marked, problems: list[Diagnostic]) -> tuple[RuleTest, ...]:
     found: list[RuleTest] = []
     for mark in as_list(document.get("tests"), "tests", problems):
-        if not check_map(mark, "a test", ("fires", "rejects", "model", "onnx", "constants"), problems):
+        if not TestSection.check(mark, "a test", problems):
             continue
         kinds = [k for k in ("fires", "rejects") if mark.get(k) is not None]
         if len(kinds) != 1 or (mark.get("model") is None) == (mark.get("onnx") is None):

@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from fusion_engine.diagnostics import Diagnostic, GapFuseError
 from fusion_engine.language import trees
 from fusion_engine.language.expressions import read_expression
+from fusion_engine.language.file_model import RegionSection, VariantSection
 from fusion_engine.language.fragments import Fragment
 from fusion_engine.language.patterns import Reader, Statement, read_statements
 from fusion_engine.language.text import RuleText, arrows_to_shifts, parse_lines, scalar_text
 from fusion_engine.language.types import Capture, Expression, Named, Pattern, Variant
-from fusion_engine.marked_yaml import Marked, as_list, as_text, as_texts, check_map, pairs
-
-KEYS = ("variant", "pattern", "let", "where", "shared", "scope", "region")
+from fusion_engine.marked_yaml import Marked, as_list, as_text, as_texts, pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +29,7 @@ def read_variant(
 ) -> Variant:
     """One entry of `match`; `optional` are the captures that may be absent. Raises GapFuseError with all problems."""
     problems: list[Diagnostic] = []
-    if not check_map(mark, "a variant", KEYS, problems, ("pattern",)):
+    if not VariantSection.check(mark, "a variant", problems):
         raise GapFuseError(problems)
     name = as_text(mark.get("variant"), "a variant's name", problems) or "any"
     let = (*read_named(mark.get("let"), "let", problems), *read_named(shared_let, "let", problems))
@@ -157,7 +156,7 @@ def _shared(mark: Marked | None, problems: list[Diagnostic]) -> tuple[str, ...] 
 
 
 def _region(mark: Marked | None, library: Library, problems: list[Diagnostic]) -> str | None:
-    if mark is None or not check_map(mark, "region", ("ops",), problems, ("ops",)):
+    if mark is None or not RegionSection.check(mark, "region", problems):
         return None
     name = as_text(mark.get("ops"), "region ops", problems)
     if name is not None and name not in library.classes:

@@ -6,6 +6,7 @@ import click
 
 from gap_fuse.cli.rules_check import check
 from gap_fuse.cli.rules_list import list_
+from gap_fuse.cli.rules_schema import schema
 from gap_fuse.cli.rules_show import show
 
 
@@ -14,5 +15,5 @@ def rules() -> None:
     """Work on rule files."""
 
 
-for command in (check, list_, show):
+for command in (check, list_, schema, show):
     rules.add_command(command)
