@@ -9,7 +9,7 @@ import pytest
 
 from gap_fuse.authoring.showing import rule_lines
 from gap_fuse.library import load_library
-from tests.door.test_command import RULE, command, own_rooms, refused
+from tests.door.test_command import RULE, SQUARED_RELU, command, onnx_text, own_rooms, refused
 
 
 def test_list_names_every_rule_with_its_family_and_storages() -> None:
@@ -73,3 +73,60 @@ def test_the_shipped_rules_can_fire_on_every_shipped_target(target: str) -> None
 
 def test_an_unknown_target_is_refused() -> None:
     assert "shipped: gap8" in refused("rules", "check", "--target", "gap9")
+
+
+# ---- match ----
+
+
+def test_match_prints_nodes_and_names(tmp_path: Path) -> None:
+    model = onnx_text(tmp_path / "m.onnx", SQUARED_RELU)
+    result = command("match", model, "r * r")
+    assert result.output.splitlines()[:2] == ["1 match", "1: Mul `y`"]
+    assert "   r = float32[2, 3, 40] `r` made by Relu" in result.output
+    found = json.loads(command("match", model, "y = (r := Relu(x)) * r", "--json").output)["matches"]
+    assert [n["op"] for n in found[0]["nodes"]] == ["Relu", "Mul"]
+    assert list(found[0]["names"]) == ["x", "r", "y"]
+
+
+def test_match_says_what_a_rule_would_object_to(tmp_path: Path) -> None:
+    text = SQUARED_RELU.replace("=> (float[2,3,40] y)", "=> (float[2,3,40] y, float[2,3,40] r)")
+    found = command("match", onnx_text(tmp_path / "m.onnx", text), "y = (q := Relu(x)) * q").output
+    assert found.startswith("1 match")
+    assert "a rule declines: q has another user: it is a graph output; `shared: [q]`" in found
+
+
+def test_match_shows_the_nearest_miss_in_the_pattern(tmp_path: Path) -> None:
+    model = onnx_text(tmp_path / "m.onnx", SQUARED_RELU)
+    text = command("match", model, "Relu(x) * 2.0").output
+    assert text.splitlines()[0] == "0 matches"
+    assert "the pattern wants 2, the graph has Relu" in text
+    line, caret = text.splitlines()[-2:]
+    assert line[caret.index("^") :] == "2.0"
+    assert command("match", model, "Erf(x)").output == "0 matches\nthe model has no Erf\n"
+
+
+def test_match_takes_conditions(tmp_path: Path) -> None:
+    model = onnx_text(tmp_path / "m.onnx", SQUARED_RELU)
+    assert command("match", model, "r * r", "--where", "rank(r) == 3").output.startswith("1 match")
+    assert command("match", model, "r * r", "--where", "rank(r) == 2").output.startswith("0 matches")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "where", "words", "caret"),
+    [
+        ("Rellu(x)", "true", "unknown operator `Rellu`", "Rellu"),
+        ("y = Relu(x)\nz = Exq(y)", "true", "unknown operator `Exq`", "Exq"),
+        ("Relu(x", "true", "was never closed", "("),
+        ("Relu(x)", "rank(q) == 2", "the pattern binds no `q`", "q"),
+        ("Relu(x)", "rank(x", "was never closed", "("),
+        ("x", "true", "no operator at its root", None),
+    ],
+)
+def test_a_mistake_in_a_query_has_its_place(
+    pattern: str, where: str, words: str, caret: str | None, tmp_path: Path
+) -> None:
+    said = refused("match", onnx_text(tmp_path / "m.onnx", SQUARED_RELU), pattern, "--where", where)
+    assert words in said
+    if caret is not None:
+        source, marks = said.splitlines()[1:3]
+        assert source[marks.index("^") :].startswith(caret)
