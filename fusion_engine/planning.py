@@ -43,6 +43,10 @@ class Planned:
     isa: tuple[str, ...] = ()
     rewrites: tuple[Step, ...] = ()
 
+    def __repr__(self) -> str:
+        """One line: the values print themselves, one by one."""
+        return f"Planned({self.model.name!r}, {len(self.view.nodes)} nodes, {len(self.plan.chosen)} candidates chosen)"
+
     @property
     def cost(self) -> Cost:
         """How calls were priced."""

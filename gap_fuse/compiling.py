@@ -64,10 +64,10 @@ class Result:
 
     @cached_property
     def report(self) -> dict[str, Any]:
-        islands = explained_islands(self.graph, self.planned)
-        return build_report(
-            self.graph, self.schedule, (*self.kernels.notes, *self.rules.notes, *self.planned.matches.notes), islands
-        )
+        notes = (
+            *_port_notes(self.target), *self.kernels.notes, *self.rules.notes, *self.planned.matches.notes,
+        )  # fmt: skip
+        return build_report(self.graph, self.schedule, notes, explained_islands(self.graph, self.planned))
 
     @property
     def summary(self) -> str:
@@ -109,6 +109,13 @@ class Result:
         return folder.name if folder.parent == room("targets") else str(folder)
 
 
+def _port_notes(target: Target) -> list[str]:
+    if target.port.get("sources"):
+        return []
+    name = target.folder.name
+    return [f"target {name} has no port yet: this C cannot be built here; `--target host` verifies the network"]
+
+
 def _json(value: object) -> bytes:
     return (json.dumps(value, indent=2) + "\n").encode()
 
@@ -147,6 +154,7 @@ def _compile(
     known_rules = load_rules((room("rules"), *(Path(r) for r in rules)), known_kernels)
     chosen_target = find_target(target)
     read = read_model(model, dims)
+    _check_not_empty(read)
     planned = plan(read, known_rules, known_kernels, chosen_target.cores, chosen_target.isa)
     graph = order_layouts(
         apply(planned.view, planned.plan, known_kernels), known_kernels, chosen_target.cores, chosen_target.isa
@@ -154,6 +162,17 @@ def _compile(
     timetable = schedule(graph, known_kernels, chosen_target, l1=l1, l2=l2)
     source = emit(graph, known_kernels, timetable, chosen_target, room("targets") / "common")
     return Result(read, known_rules, known_kernels, chosen_target, planned, graph, timetable, source, kernel_folders)
+
+
+def _check_not_empty(model: Model) -> None:
+    where = Span(str(model.path)) if model.path is not None else None
+    if not model.outputs:
+        raise GapFuseError(Diagnostic("the graph has no outputs: there is nothing to compile", where))
+    given = set(model.inputs).intersection(model.outputs)
+    if given:
+        raise GapFuseError(
+            Diagnostic(f"the graph's output `{min(given)}` is its input: there is nothing to compute for it", where)
+        )
 
 
 def find_target(target: str | Path) -> Target:

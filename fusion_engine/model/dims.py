@@ -17,6 +17,7 @@ class _Open:
     value: str
     axis: int
     symbol: str
+    is_zero: bool  # the file says 0: an empty tensor, or, from some exporters, an unknown extent
 
     @property
     def place(self) -> str:
@@ -48,7 +49,11 @@ def bind_dims(proto: onnx.ModelProto, dims: dict[str, int], where: Span | None) 
 
 def _open_dims(value: onnx.ValueInfoProto) -> list[_Open]:
     shape = value.type.tensor_type.shape
-    return [_Open(value.name, axis, d.dim_param) for axis, d in enumerate(shape.dim) if d.dim_value < 1]
+    return [
+        _Open(value.name, axis, d.dim_param, d.HasField("dim_value") and d.dim_value == 0)
+        for axis, d in enumerate(shape.dim)
+        if d.dim_value < 1
+    ]
 
 
 def _unknown(
@@ -65,10 +70,10 @@ def _unknown(
             found.append(
                 Diagnostic(f"no dimension is called `{name}`{_fixed(name, inputs)}", where, _names_help(name, opens))
             )
-        elif isinstance(extent, bool) or not isinstance(extent, int) or extent < 1:
+        elif isinstance(extent, bool) or not isinstance(extent, int) or not 1 <= extent < 2**31:
             found.append(
                 Diagnostic(
-                    f"dimension `{name}` cannot be {extent!r}", where, "an extent is a whole number of at least 1"
+                    f"dimension `{name}` cannot be {extent!r}", where, "an extent is a whole number from 1 to 2^31 - 1"
                 )
             )
     return found
@@ -111,7 +116,8 @@ def _one_per_key(opens: list[_Open]) -> list[_Open]:
 def _says(o: _Open) -> str:
     called = f" is called `{o.symbol}` and" if o.symbol else ""
     batch = "; as the leading axis it is usually the batch" if o.axis == 0 else ""
-    return f"axis {o.axis} of input `{o.value}`{called} has no extent{batch}"
+    extent = "has extent 0: it is empty, or the exporter did not know it" if o.is_zero else "has no extent"
+    return f"axis {o.axis} of input `{o.value}`{called} {extent}{batch}"
 
 
 def _guess(o: _Open) -> str:

@@ -40,7 +40,8 @@ def check(paths: Sequence[Path], kernels: Sequence[Path] = (), target: str | Pat
     """
     known = load_kernels([room("kernels"), *kernels])
     chosen = list(paths) or [room("rules")]
-    files = [f for p in chosen for f in (sorted(p.rglob("*.yaml")) if p.is_dir() else [p]) if f.name not in _LIBRARY]
+    found_at = [f for p in chosen for f in (sorted(p.rglob("*.yaml")) if p.is_dir() else [p]) if f.is_file()]
+    files = [f for f in found_at if f.name not in _LIBRARY]
     machine = None if target is None else find_target(target)
     errors = check_rules(chosen, known, beneath=[room("rules")])
     if errors:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import click
-
-from fusion_engine.diagnostics import Diagnostic, GapFuseError
 
 MODEL = click.argument("model", type=click.Path(path_type=Path))
 FOLDER = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
@@ -38,6 +37,8 @@ def located(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        from fusion_engine.diagnostics import GapFuseError  # here: --help must not wait for numpy and onnx
+
         try:
             return command(*args, **kwargs)
         except GapFuseError as e:
@@ -52,15 +53,14 @@ def located(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def parse_dims(texts: tuple[str, ...]) -> dict[str, int]:
-    """NAME=VALUE pairs. Raises GapFuseError for anything else."""
-    bad = [t for t in texts if not _is_dim(t)]
-    if bad:
-        raise GapFuseError(
-            [
-                Diagnostic(f"--dim {t}: not NAME=VALUE with a positive whole number", help="for example --dim batch=1")
-                for t in bad
-            ]
-        )
+    """NAME=VALUE pairs. Raises GapFuseError for anything else, and for a name given twice."""
+    from fusion_engine.diagnostics import Diagnostic, GapFuseError
+
+    wrong = [f"--dim {t}: not NAME=VALUE with a positive whole number" for t in texts if not _is_dim(t)]
+    counts = Counter(t.rpartition("=")[0] for t in dict.fromkeys(texts))
+    wrong += [f"--dim {name} is given {n} values" for name, n in counts.items() if n > 1]
+    if wrong:
+        raise GapFuseError([Diagnostic(w, help="for example --dim batch=1") for w in wrong])
     return {t.rpartition("=")[0]: int(t.rpartition("=")[2]) for t in texts}
 
 

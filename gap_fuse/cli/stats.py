@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fusion_engine.diagnostics import Diagnostic, GapFuseError
 from gap_fuse.cli.options import MODEL, located
 
 if TYPE_CHECKING:
@@ -96,6 +95,8 @@ def _sources(
     inputs: Sequence[Path], shards: Sequence[Path], more: Sequence[Path]
 ) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     """`--inputs a b` gives click one value and a stray argument; strays belong to the option in use."""
+    from fusion_engine.diagnostics import Diagnostic, GapFuseError
+
     if more and not inputs and not shards:
         raise GapFuseError(Diagnostic(f"{more[0]}: samples or shards?", help="name them with --inputs or --from"))
     if inputs and shards:
@@ -137,6 +138,7 @@ def _merged(shards: Sequence[Path]) -> Statistics:
 def _write(output: Path, proto: onnx.ModelProto, seen: Statistics | None, values: dict[str, TensorStatistics]) -> None:
     import onnx
 
+    from fusion_engine.diagnostics import Diagnostic, GapFuseError
     from quantizer import annotate, write_shard
 
     if output.suffix == ".npz" and seen is not None:
