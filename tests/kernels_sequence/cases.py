@@ -1,4 +1,4 @@
-"""Random calls of the kernels over sequences: recurrent layers."""
+"""Random calls of the kernels over sequences: recurrent layers, attention."""
 
 from __future__ import annotations
 
@@ -45,4 +45,29 @@ def rnn(rng: Rng) -> Case:
     return Case(operands | states(rng, "h0", shape=(n, u)), {"reverse": int(rng.integers(0, 2)), "relu": relu})
 
 
-CASES: Mapping[str, Callable[[Rng], Case]] = {"gru_f32": gru, "lstm_f32": lstm, "rnn_f32": rnn}
+def attention(rng: Rng) -> Case:
+    """Masks that broadcast, rows that see nothing (`empty`), heads that share."""
+    b, g, shared, t, s = (int(rng.integers(1, n)) for n in (3, 3, 3, 8, 20))
+    d, e = int(rng.choice([1, 5, 8, 24])), int(rng.choice([1, 4, 16, 37]))
+    operands = {"q": floats(rng, (b, g * shared, t, d)), "k": floats(rng, (b, g, d, s)), "v": floats(rng, (b, g, s, e))}
+    attrs = {
+        "scale": float(rng.uniform(0.2, 1.5)),
+        "shared": shared,
+        "softcap": float(rng.choice([0.0, 0.0, 2.0])),
+        "causal": int(rng.random() < 0.3),
+    }
+    kind = rng.choice(["none", "float", "bool"])
+    if kind != "none":
+        shape = (int(rng.choice([1, b])), int(rng.choice([1, g * shared])), int(rng.choice([1, t])), s)
+        hidden = rng.random(shape) < rng.choice([0.1, 0.6])
+        operands["mask"] = np.where(hidden, np.float32(-np.inf), floats(rng, shape)) if kind == "float" else ~hidden
+    attrs |= {"keep": int(rng.integers(0, 2)), "masked": float(rng.choice([-np.inf, -1e9, -2.0])), "empty": 1}
+    return Case(operands, attrs)
+
+
+CASES: Mapping[str, Callable[[Rng], Case]] = {
+    "attention_f32": attention,
+    "gru_f32": gru,
+    "lstm_f32": lstm,
+    "rnn_f32": rnn,
+}

@@ -14,11 +14,13 @@ from onnx import TensorProto
 from fusion_engine.language.types import EmitEntry, Rule, Variant
 from tests.rules import drawing, running
 
-# Rules over movement, integers, views or sequences: their operands are not drawn from a pattern alone; see
-# test_layout.py and test_recurrent.py.
+# Rules over movement, integers, truth values, views or sequences: their operands are not drawn from a pattern alone;
+# see test_layout.py, test_recurrent.py and test_attention.py.
 ELSEWHERE = frozenset(
     [
         "argmax",
+        "attention_native",
+        "attention_selected",
         "cast",
         "depth_to_space",
         "integers",
@@ -36,6 +38,7 @@ ELSEWHERE = frozenset(
         "identity",
         "lstm",
         "mean_i8",
+        "multi_head_attention",
         "pad",
         "pad_integers",
         "pad_mirror",

@@ -1,4 +1,4 @@
-"""Recurrent layers through the emitted C: what a small memory splits, the state carries on."""
+"""Recurrent layers and attention through the emitted C: what a small memory splits, what stays in L1 carries on."""
 
 from __future__ import annotations
 
@@ -49,3 +49,20 @@ def test_a_gru_that_resets_first_keeps_its_units_together(tmp_path: Path) -> Non
     result = gap_fuse.compile(model, l1=48000)
     result.write(tmp_path)
     assert gap_fuse.verify(tmp_path, samples=1).passed
+
+
+def test_attention_splits_its_columns_where_keys_do_not_fit(tmp_path: Path) -> None:
+    """The softmax is made as columns arrive; rows that the causal mask leaves few columns see tiles without any."""
+    shapes = {"q": (1, 4, 24, 16), "k": (1, 2, 70, 16), "v": (1, 2, 70, 20)}
+    graph = helper.make_graph(
+        [helper.make_node("Attention", list(shapes), ["y"], is_causal=1)],
+        "attention",
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in shapes.items()],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=10)
+    result = gap_fuse.compile(model, l1=4096)
+    result.write(tmp_path)
+    assert gap_fuse.verify(tmp_path, samples=1, sanitize=True).passed
+    (plan,) = (c for c in result.schedule.calls if c.kernel == "attention_f32")
+    assert plan.loops[-1].axis == "c"
