@@ -95,10 +95,11 @@ def agreement(
 
 @dataclass(frozen=True, slots=True)
 class TopOne:
-    """Class decisions of two classifiers over samples. `doubts` lists samples decided otherwise although the
-    reference's own margin,
-    in steps, is small; `errors` those with a clear margin: (sample, reference's class, other class, margin in
-    steps)."""
+    """Class decisions of two classifiers over samples.
+
+    `doubts` lists samples decided otherwise although the reference's own margin, in steps, is small; `errors` those
+    with a clear margin: (sample, reference's class, other class, margin in steps).
+    """
 
     samples: int
     doubts: tuple[tuple[int, int, int, float], ...]

@@ -9,6 +9,7 @@ import onnx
 
 from fusion_engine.diagnostics import Diagnostic, GapFuseError
 from gap_fuse.arrays import Samples
+from gap_fuse.progress import Tick, no_progress
 
 
 def session(model: onnx.ModelProto, optimised: bool = False) -> object:
@@ -34,10 +35,14 @@ def prepared(model: onnx.ModelProto) -> Callable[[Mapping[str, np.ndarray]], Map
     return lambda feeds: dict(zip(names, _answers(live, names, feeds), strict=True))
 
 
-def run_oracle(model: onnx.ModelProto, outputs: Sequence[str], samples: Samples) -> Mapping[str, np.ndarray]:
+def run_oracle(
+    model: onnx.ModelProto, outputs: Sequence[str], samples: Samples, tick: Tick = no_progress
+) -> Mapping[str, np.ndarray]:
     """The model's outputs for every sample, sample axis first."""
-    live = session(model)
-    rows = [_answers(live, outputs, samples.sample(i)) for i in range(samples.count)]
+    live, rows = session(model), []
+    for i in range(samples.count):
+        rows.append(_answers(live, outputs, samples.sample(i)))
+        tick(1)
     return {name: np.stack([row[k] for row in rows]) for k, name in enumerate(outputs)}
 
 

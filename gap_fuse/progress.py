@@ -12,6 +12,10 @@ Tick = Callable[[int], None]
 """Called after each so many steps."""
 
 
+def no_progress(_: int) -> None:
+    """For work that is short, or part of a longer one with a bar of its own."""
+
+
 @contextmanager
 def progress(what: str, total: int) -> Iterator[Tick]:
     """Yields the function that advances the bar."""

@@ -17,6 +17,7 @@ from gap_fuse.comparing import Agreement, agreement
 from gap_fuse.compiling import Compiled
 from gap_fuse.oracle import run_oracle
 from gap_fuse.precise import in_float64
+from gap_fuse.progress import Tick, no_progress
 
 KERNEL_DOMAIN = "gap_fuse.kernels"
 
@@ -41,12 +42,22 @@ class CallProof:
         return f"{self.function} -> {self.result}: {counts}, {how}"
 
 
-def prove_calls(compiled: Compiled, reference: Mapping[str, np.ndarray]) -> tuple[CallProof, ...]:
+def prove_calls(
+    compiled: Compiled, reference: Mapping[str, np.ndarray], tick: Tick = no_progress
+) -> tuple[CallProof, ...]:
     """Run every kernel function of fused.onnx in onnxruntime on the inputs that the references saw, and compare its
     results."""
     fused = compiled.fused
-    nodes = [n for n in fused.graph.node if n.domain == KERNEL_DOMAIN]
-    return tuple(proof for node in nodes for proof in _prove(fused, node, compiled.graph, reference))
+    proofs: list[CallProof] = []
+    for node in kernel_nodes(fused):
+        proofs += _prove(fused, node, compiled.graph, reference)
+        tick(1)
+    return tuple(proofs)
+
+
+def kernel_nodes(fused: onnx.ModelProto) -> list[onnx.NodeProto]:
+    """The calls of kernel functions."""
+    return [n for n in fused.graph.node if n.domain == KERNEL_DOMAIN]
 
 
 def _prove(

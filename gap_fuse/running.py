@@ -49,10 +49,11 @@ class Build:
 
 @dataclass(frozen=True)
 class Execution:
-    """What one run of the C gave, sample axis first. `buffers` are the results of every call where they were traced;
-    `counters` map each
-    call to hop to (bytes, transfers) of one inference; `nanoseconds` is the least time of one inference where it was
-    asked for."""
+    """What one run of the C gave, sample axis first.
+
+    `buffers` are the results of every call where they were traced; `counters` map each call to hop to (bytes,
+    transfers) of one inference; `nanoseconds` is the least time of one inference where it was asked for.
+    """
 
     outputs: Mapping[str, np.ndarray]
     buffers: Mapping[str, np.ndarray]

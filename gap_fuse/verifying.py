@@ -17,7 +17,8 @@ from gap_fuse.compiling import Compiled, read_compiled
 from gap_fuse.islands import dequantises, quantises
 from gap_fuse.oracle import run_oracle
 from gap_fuse.precise import in_float64
-from gap_fuse.proving import prove_calls
+from gap_fuse.progress import Tick, progress
+from gap_fuse.proving import kernel_nodes, prove_calls
 from gap_fuse.running import TIMINGS, Build, Execution, counter_mismatches, execute, ports
 from gap_fuse.verdict import OutputVerdict, Verdict
 
@@ -57,15 +58,25 @@ def judge(compiled: Compiled, data: Samples, traced: Sequence[Execution], whole:
     timing of the copies."""
     graph = compiled.graph
     few = min(data.count, REFERENCE_SAMPLES)
-    runs = [[_buffers(t, i) for t in traced] for i in range(few)]
-    found = [d for i in range(few) for d in _against_references(compiled, data.sample(i), runs[i])]
+    with progress("verifying", few + data.count + len(kernel_nodes(compiled.fused))) as tick:
+        found = _all_against_references(compiled, data, traced, few, tick)
+        truth = run_oracle(compiled.model, graph.outputs, data, tick)
+        calls = prove_calls(compiled, run_reference(graph, compiled.kernels, data.sample(0)), tick) if few else ()
     buffers = {name: _worst([d[name] for d in found]) for name in traced[0].buffers}
     unequal = tuple(n for n, d in buffers.items() if not _equal_enough(graph, n, d))
-    truth = run_oracle(compiled.model, graph.outputs, data)
     outputs = tuple(_judge_output(compiled, name, whole.outputs[name], truth[name], data) for name in graph.outputs)
-    calls = prove_calls(compiled, run_reference(graph, compiled.kernels, data.sample(0))) if few else ()
     counters = tuple(dict.fromkeys(s for t in traced for s in counter_mismatches(compiled, t)))
     return Verdict(graph.name, data.count, buffers, unequal, calls, outputs, counters)
+
+
+def _all_against_references(
+    compiled: Compiled, data: Samples, traced: Sequence[Execution], few: int, tick: Tick
+) -> list[Mapping[str, Difference]]:
+    found: list[Mapping[str, Difference]] = []
+    for i in range(few):
+        found += _against_references(compiled, data.sample(i), [_buffers(t, i) for t in traced])
+        tick(1)
+    return found
 
 
 def _buffers(execution: Execution, sample: int) -> Mapping[str, np.ndarray]:
@@ -140,7 +151,7 @@ def output_step(graph: FusedGraph, name: str) -> float:
     """One quantisation step of an output: 1 for integers that stand for reals, the scale where it is a dequantised
     integer or computed from one by calls that keep no finer grid; 0 for a float network."""
     buffer = graph.buffer[name]
-    if buffer.quantisation is not None or buffer.dtype in ("int8", "uint8"):
+    if buffer.quantisation is not None or buffer.dtype in ("int8", "uint8", "int16", "uint16"):
         return 1.0
     seen: set[str] = set()
     frontier = [name]

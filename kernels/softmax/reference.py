@@ -8,13 +8,19 @@ from fusion_engine.fixed_point import requantise, saturate
 
 
 def softmax_f32(x: np.ndarray) -> np.ndarray:
-    e = np.exp(x.astype(np.float64) - x.max(-1, keepdims=True))
+    e = np.exp(_below_largest(x))
     return (e / e.sum(-1, keepdims=True)).astype(np.float32)
 
 
 def log_softmax_f32(x: np.ndarray) -> np.ndarray:
-    d = x.astype(np.float64) - x.max(-1, keepdims=True)
+    d = _below_largest(x)
     return (d - np.log(np.exp(d).sum(-1, keepdims=True))).astype(np.float32)
+
+
+def _below_largest(x: np.ndarray) -> np.ndarray:
+    """x less its row's largest; a row whose largest is infinite is NaN where inf - inf stands, as ONNX has it."""
+    with np.errstate(invalid="ignore"):
+        return x.astype(np.float64) - x.max(-1, keepdims=True)
 
 
 def softmax_i8(x: np.ndarray, table: np.ndarray, *, mul: int, shift: int, y_zero: int) -> np.ndarray:

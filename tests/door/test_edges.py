@@ -128,6 +128,22 @@ def test_values_print_in_a_line(tmp_path: Path) -> None:
     assert repr(result.planned) == "Planned('model', 1 nodes, 1 candidates chosen)"
 
 
+@pytest.mark.parametrize("terminal", [True, False])
+def test_long_verification_shows_a_bar_on_a_terminal_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], terminal: bool
+) -> None:
+    gap_fuse.compile(_model(tmp_path, RELU), dims={"N": 1}).write(tmp_path / "out")
+    monkeypatch.setenv("OPT", "-O1")
+    monkeypatch.setattr("gap_fuse.progress.QUIET_SECONDS", -1.0)
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    if terminal:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+    assert gap_fuse.verify(tmp_path / "out").passed
+    out, err = capsys.readouterr()
+    assert ("verifying" in err) is terminal
+    assert out == ""
+
+
 def test_help_loads_neither_numpy_nor_onnx() -> None:
     code = (
         "import sys; from click.testing import CliRunner; from gap_fuse.cli import main;"
