@@ -6,8 +6,10 @@ import click
 
 from gap_fuse.cli.rules_check import check
 from gap_fuse.cli.rules_list import list_
+from gap_fuse.cli.rules_new import new
 from gap_fuse.cli.rules_schema import schema
 from gap_fuse.cli.rules_show import show
+from gap_fuse.cli.rules_test import rules_test
 
 
 @click.group()
@@ -15,5 +17,5 @@ def rules() -> None:
     """Work on rule files."""
 
 
-for command in (check, list_, schema, show):
+for command in (check, list_, new, schema, show, rules_test):
     rules.add_command(command)

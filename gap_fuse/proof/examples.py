@@ -1,0 +1,81 @@
+"""The tests in a rule file: each fires or rejects with its reason; what fires computes what its model does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.parser
+
+from fusion_engine.diagnostics import GapFuseError
+from fusion_engine.language.types import RuleTest
+from gap_fuse.proof.applying import Bench, compute, look
+from gap_fuse.proof.cases import roundings_of, truth_of
+from gap_fuse.proof.draft import NotDrawable
+from gap_fuse.proof.evaluating import draw_feeds
+from gap_fuse.proof.judging import Verdict, judge
+from gap_fuse.proof.near_misses import wrong_candidate
+from gap_fuse.proof.patterns import draw_values
+from gap_fuse.proof.types import Failure
+
+
+def example_model(test: RuleTest) -> onnx.ModelProto:
+    """The test's model; inputs that `constants` names become initializers. Raises NotDrawable: it cannot be read."""
+    try:
+        model = onnx.load(Path(test.onnx)) if test.onnx is not None else onnx.parser.parse_model(test.model or "")
+    except (OSError, ValueError, RuntimeError, onnx.parser.ParseError) as e:
+        raise NotDrawable(f"its model is not read: {str(e).strip()}") from e
+    rng = np.random.default_rng(7)
+    for name in test.constants:
+        found = next((i for i in model.graph.input if i.name == name), None)
+        if found is not None:
+            model.graph.initializer.append(onnx.numpy_helper.from_array(_value(rng, found), name))
+            model.graph.input.remove(found)
+    return model
+
+
+def _value(rng: np.random.Generator, info: onnx.ValueInfoProto) -> np.ndarray:
+    dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type))
+    shape = tuple(d.dim_value for d in info.type.tensor_type.shape.dim)
+    drawn = draw_values(rng, dtype, shape)
+    return np.asarray(np.abs(drawn) + dtype.type(0.1)) if dtype.kind == "f" else drawn
+
+
+def try_example(bench: Bench, test: RuleTest) -> tuple[Failure | None, Verdict | None]:
+    """What is wrong with one test of the rule (None: nothing), and how exact its result was."""
+
+    def failure(message: str, model: onnx.ModelProto | None = None) -> Failure:
+        return Failure("example", bench.rule.name, f"{test.kind}: {test.expect}", message, test.span, model)
+
+    try:
+        model = example_model(test)
+        seen = look(bench, model)
+    except NotDrawable as e:
+        return failure(str(e)), None
+    if test.kind == "rejects":
+        if seen.whole:
+            return failure(f"the variant {seen.whole[0].variant} fires", model), None
+        if any(test.expect in reason for reason in seen.reasons):
+            return None, None
+        stated = "; ".join(seen.reasons[:4]) or "nothing came near"
+        return failure(f"declined, but for another reason: {stated}", model), None
+    own = [c for c in seen.candidates if c.variant == test.expect]
+    if not own:
+        return failure("; ".join(seen.reasons[:4]) or "nothing came near", model), None
+    whole = [c for c in seen.whole if c.variant == test.expect]
+    if not whole:  # a result that is not the whole graph: each candidate on what the model gives it
+        message = wrong_candidate(bench, seen, model, draw_feeds(model, np.random.default_rng(3)))
+        return (None if message is None else failure(message, model)), None
+    feeds = draw_feeds(model, np.random.default_rng(3))
+    try:
+        truth = truth_of(model, feeds)
+        verdict = judge(
+            compute(seen.view, whole[0], feeds, bench.kernels),
+            truth,
+            roundings_of(model),
+            bench.rule.emit[whole[0].emit].within,
+        )
+    except (NotDrawable, GapFuseError) as e:
+        return failure(str(e), model), None
+    return (None if verdict.passed else failure(f"the result is {verdict}", model)), verdict

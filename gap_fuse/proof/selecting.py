@@ -1,0 +1,60 @@
+"""Which rules or kernels a command means: names of the library, files or folders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fusion_engine import Kernel, RuleSet, load_kernels
+from fusion_engine.diagnostics import Diagnostic, GapFuseError, did_you_mean
+from fusion_engine.language.types import Rule
+from gap_fuse.library import load_library
+from gap_fuse.rooms import room
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Selection:
+    """The rules that are meant, in their library."""
+
+    rules: tuple[Rule, ...]
+    library: RuleSet
+    kernels: Mapping[str, Kernel]
+
+
+def select_rules(which: Sequence[str], rules: Sequence[Path] = (), kernels: Sequence[Path] = ()) -> Selection:
+    """The rules of those names, files or folders (none: every rule). Raises GapFuseError: unknown, or it does not
+    load."""
+    paths = [Path(w) for w in which if _is_path(w)]
+    library = load_library([*rules, *paths], kernels)
+    every = library.rules.rules
+    _check_names([w for w in which if not _is_path(w)], [r.name for r in every], "rule")
+    chosen = [r for r in every if not which or r.name in which or _below(r.span.file, paths)]
+    return Selection(tuple(chosen), library.rules, library.kernels)
+
+
+def select_kernels(
+    which: Sequence[str], kernels: Sequence[Path] = ()
+) -> tuple[tuple[Kernel, ...], Mapping[str, Kernel]]:
+    """The kernels of those names or folders (none: every kernel), and all that are known. Raises GapFuseError."""
+    paths = [Path(w) for w in which if _is_path(w)]
+    known = load_kernels([room("kernels"), *kernels, *paths])
+    _check_names([w for w in which if not _is_path(w)], known, "kernel")
+    chosen = [k for k in known.values() if not which or k.name in which or _below(str(k.folder), paths)]
+    return tuple(chosen), known
+
+
+def _is_path(which: str) -> bool:
+    return "/" in which or which.endswith((".yaml", ".yml")) or Path(which).is_dir()
+
+
+def _below(file: str, paths: Iterable[Path]) -> bool:
+    place = Path(file).resolve()
+    return any(place.is_relative_to(p.resolve()) for p in paths)
+
+
+def _check_names(names: Iterable[str], known: Iterable[str], what: str) -> None:
+    every = list(known)
+    unknown = [n for n in names if n not in every]
+    if unknown:
+        raise GapFuseError([Diagnostic(f"there is no {what} `{n}`", help=did_you_mean(n, every)) for n in unknown])
