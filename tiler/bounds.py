@@ -39,9 +39,9 @@ def _touched(index: Expr | None, extent: int, extents: Mapping[str, int]) -> int
     return int(np.count_nonzero((values >= 0) & (values < extent)))
 
 
-def call_bytes(graph: FusedGraph, call: BoundCall) -> int:
-    """Bytes between L2 and L1 that the call cannot do without."""
-    return sum(touched_bytes(graph, call, o) for o in call.operands)
+def call_bytes(graph: FusedGraph, call: BoundCall, stays: frozenset[str] = frozenset()) -> int:
+    """Bytes between L2 and L1 that the call cannot do without, the roots of `stays` being in L1."""
+    return sum(touched_bytes(graph, call, o) for o in call.operands if o.root not in stays)
 
 
 def network_bounds(

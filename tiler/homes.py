@@ -10,6 +10,7 @@ from tiler.bound import Packing
 from tiler.liveness import Life
 from tiler.options import CallOptions, NoFit, Picked, Where
 from tiler.placement import Block, live_bytes, place
+from tiler.stays import Stays
 from tiler.target import Hop
 from tiler.timeline import Fetch, stall_cycles
 
@@ -59,9 +60,10 @@ class Attempt:
     """One try with the draft's decisions; where it fails, `draft` is moved one step on."""
 
     def __init__(
-        self, options: Sequence[CallOptions], lives: Sequence[Life], l1: int, l2: int, deep: Hop, draft: Draft
+        self, options: Sequence[CallOptions], lives: Sequence[Life], near: Stays, l2: int, deep: Hop, draft: Draft
     ) -> None:
-        self.options, self.lives, self.l1, self.l2, self.deep, self.draft = options, lives, l1, l2, deep, draft
+        self.options, self.near, self.l2, self.deep, self.draft = options, near, l2, deep, draft
+        self.lives = [v for v in lives if v.root not in near.roots]
         self.calls = len(options)
 
     def run(self, final: bool = False) -> Homes | None:
@@ -89,21 +91,22 @@ class Attempt:
 
     def _pick(self, level: list[int]) -> tuple[Picked, ...] | None:
         result = []
-        staged = frozenset(self.draft.staged)
+        where = Where(frozenset(self.draft.staged), self.near.roots)
         for i, o in enumerate(self.options):
-            touched = any(x.buffer in staged or x.root in staged for b in o.bound for x in b.operands)
-            p = self._pick_staged(o, staged, self.l2 - level[i]) if touched else o.pick(self.l1)
+            touched = any("l3" in where.levels(b) for b in o.bound)
+            room = self.near.room[i]
+            p = self._pick_staged(o, where, room, self.l2 - level[i]) if touched else o.pick(room, where)
             if isinstance(p, NoFit):
                 self._spill(i)
                 return None
             result.append(p)
         return tuple(result)
 
-    def _pick_staged(self, o: CallOptions, staged: frozenset[str], free: int) -> Picked | NoFit:
+    def _pick_staged(self, o: CallOptions, where: Where, room: int, free: int) -> Picked | NoFit:
         """With room left for the constants that the call reads whole, if that can be."""
-        whole = sum(Block("", p.bytes, 0, 0).size for p in o.bound[0].packings if p.buffer not in staged)
-        p = o.pick(self.l1, Where(staged), free - whole)
-        return o.pick(self.l1, Where(staged), free) if isinstance(p, NoFit) else p
+        whole = sum(Block("", p.bytes, 0, 0).size for p in o.bound[0].packings if p.buffer not in where.staged)
+        p = o.pick(room, where, free - whole)
+        return o.pick(room, where, free) if isinstance(p, NoFit) else p
 
     def _users(self) -> dict[str, list[int]]:
         """Calls that read each constant whole from L2."""

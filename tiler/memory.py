@@ -1,132 +1,93 @@
-"""Where every buffer lives: activations in L2 or spilled to L3, constants resident, fetched ahead, or streamed tile
-by tile.
-
-First the steps that each take less of L2, until everything has an address: all constants resident; constants fetched
-from L3 during the call before (or earlier, where L3 is the slower); constants fetched just before their call; then,
-at the fullest call, what frees most: its constants streamed, its activations spilled. Where L3 is in use, other
-divisions are then tried as long as they make the run shorter.
-"""
+"""The memory of a network as a whole: what stays in L1, where everything else lives, and addresses for all of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from fusion_engine.diagnostics import Diagnostic, GapFuseError
-from tiler.homes import Attempt, Draft, Homes, OutOfRoomError
-from tiler.liveness import Life
-from tiler.options import CallOptions, NoFit, Where
+from fusion_engine.graph import FusedGraph
+from tiler.decision import check_l1, decide_homes
+from tiler.homes import Homes
+from tiler.liveness import Life, input_roots
+from tiler.near import NearPlan, gaps, place_near
+from tiler.options import CallOptions, Picked, Where
 from tiler.placement import ALIGNMENT
+from tiler.stays import Stays, choose_stays
 from tiler.target import Target
 
-TRIES = 24  # other divisions of the constants that are weighed
+ROUNDS = 3  # times that the choice is made anew because some activations turned out to lie in L3
 
 
-def decide_homes(options: Sequence[CallOptions], lives: Sequence[Life], target: Target) -> Homes:
-    """Choices for all calls and addresses in L2. Raises GapFuseError: L1 or L2 too small, and the smallest that
-    would do."""
-    _check_l1(options, target.budget("l1"))
-    decide = _Decision(options, lives, target)
-    try:
-        homes, draft = decide.settle(Draft())
-    except OutOfRoomError as e:
-        raise _too_small(options, target) from e
-    if homes.moving:
-        draft = decide.improve(homes, draft)
-    return decide.settle(draft, final=True)[0]
+@dataclass(frozen=True)
+class Memory:
+    """What stays in L1 and the homes of the rest, with addresses in both.
+
+    `gap` is how far the calls' cost may be above the least over all tilings and sets of staying tensors, as a
+    fraction; None where that is not proven.
+    """
+
+    stays: Stays
+    homes: Homes
+    near: NearPlan
+    gap: float | None
 
 
-class _Decision:
-    def __init__(self, options: Sequence[CallOptions], lives: Sequence[Life], target: Target) -> None:
-        self.options, self.lives, self.target = options, lives, target
-
-    def settle(self, draft: Draft, final: bool = False) -> tuple[Homes, Draft]:
-        """The first homes that fit from a draft on, and the draft that led to them. Raises OutOfRoomError."""
-        draft = draft.copy()
-        while True:
-            attempt = Attempt(
-                self.options,
-                self.lives,
-                self.target.budget("l1"),
-                self.target.budget("l2"),
-                self.target.hops["l3_l2"],
-                draft,
-            )
-            before = draft.copy()
-            homes = attempt.run(final)
-            if homes is not None:
-                return homes, draft
-            assert draft != before, "a step must change the draft"
-
-    def improve(self, homes: Homes, draft: Draft) -> Draft:
-        """The draft that leads to the shortest run found, by single changes."""
-        best, tries = homes, 0
-        improved = True
-        while improved:
-            improved = False
-            for other in self._changes(best, draft):
-                tries += 1
-                if tries > TRIES:
-                    return draft
-                found = self._try(other)
-                if found is not None and (found[0].cycles, found[0].moving) < (best.cycles, best.moving):
-                    best, draft = found
-                    improved = True
-                    break
-        return draft
-
-    def _try(self, draft: Draft) -> tuple[Homes, Draft] | None:
-        try:
-            return self.settle(draft)
-        except OutOfRoomError:
-            return None
-
-    @staticmethod
-    def _changes(homes: Homes, draft: Draft) -> Iterator[Draft]:
-        """Room for fetching ahead, or for constants that stay; one more constant streamed, the largest first."""
-        other = draft.copy()
-        other.reserve = not draft.reserve
-        yield other
-        for root in sorted(homes.fetched, key=lambda r: (-homes.constants[r].bytes, r)):
-            other = draft.copy()
-            other.staged.add(homes.constants[root].buffer)
-            yield other
+def decide_memory(graph: FusedGraph, options: Sequence[CallOptions], lives: Sequence[Life], target: Target) -> Memory:
+    """Raises GapFuseError: L1 or L2 too small, and the smallest that would do."""
+    check_l1(options, target.budget("l1"))
+    best, staged = _decide(graph, options, lives, target, frozenset()), frozenset[str]()
+    for _ in range(ROUNDS):
+        spilled = frozenset(best.homes.spilled)
+        if spilled <= staged:
+            break
+        staged |= spilled
+        other = _decide(graph, options, lives, target, staged)
+        if (other.homes.cycles, other.homes.moving) >= (best.homes.cycles, best.homes.moving):
+            break
+        best = other
+    return best
 
 
-def _check_l1(options: Sequence[CallOptions], l1: int) -> None:
-    """Every call fits L1 by itself, or an error naming the one that needs most."""
-    misses = [p for o in options if isinstance(p := o.pick(l1), NoFit)]
-    if not misses:
-        return
-    worst = max(misses, key=lambda m: m.l1_bytes)
-    loops = ", ".join(f"{axis} {tile}" for axis, tile in worst.loops) or "the whole call"
-    others = f"; {len(misses) - 1} other calls do not fit either, but need less" if len(misses) > 1 else ""
-    raise GapFuseError(
-        Diagnostic(
-            f"L1 is too small: call {worst.call} (kernel {worst.kernel}) needs {worst.l1_bytes} bytes, "
-            f"{l1} are there{others}",
-            help=f"the smallest L1 that would do is {worst.l1_bytes} bytes (--l1 {worst.l1_bytes})",
-            notes=(f"the smallest tiles, under implementation {worst.implementation}, are {loops}",),
-        )
-    )
+def _decide(
+    graph: FusedGraph,
+    options: Sequence[CallOptions],
+    lives: Sequence[Life],
+    target: Target,
+    staged: frozenset[str],
+) -> Memory:
+    """`staged` activations are taken to lie in L3 where they do not stay."""
+    ends = frozenset(input_roots(graph)) | {graph.storage(n).root for n in graph.outputs}
+    candidates = [v for v in lives if v.root not in ends]
+    aside = [0] * len(options)
+    least: Stays | None = None
+    while True:
+        stays = choose_stays(options, candidates, target.budget("l1"), aside, staged)
+        assert stays is not None, "every call fits by itself"
+        least = least or stays
+        near = _placed(options, stays, target, staged)
+        if not any(near.lacking):
+            stays = replace(stays, room=gaps(near, stays, target.budget("l1")))
+            homes = decide_homes(options, lives, stays, target)
+            near = place_near(homes.picked, stays.lives, target.budget("l1"), target.cores)
+        if not any(near.lacking):
+            return Memory(stays, homes, near, _gap(least, stays))
+        aside = [a + _up(lack) for a, lack in zip(aside, near.lacking, strict=True)]
 
 
-def _too_small(options: Sequence[CallOptions], target: Target) -> GapFuseError:
-    needs = [(smallest_stage(o, target.budget("l1")), o.call) for o in options]
-    most, call = max(needs, key=lambda x: x[0])
-    most = max(most, ALIGNMENT)
-    return GapFuseError(
-        Diagnostic(
-            f"L2 is too small: call {call.name} (kernel {call.kernel}) needs {most} bytes, "
-            f"{target.budget('l2')} are there",
-            help=f"the smallest L2 that would do is {most} bytes (--l2 {most})",
-            notes=("everything lies in L3 then, and L2 holds one tile of each operand",),
-        )
-    )
+def _placed(options: Sequence[CallOptions], stays: Stays, target: Target, staged: frozenset[str]) -> NearPlan:
+    """Places in L1 with the tilings that the choice was made for."""
+    where = Where(staged, stays.roots)
+    picked = [o.pick(room, where) for o, room in zip(options, stays.room, strict=True)]
+    found = [p for p in picked if isinstance(p, Picked)]
+    assert len(found) == len(options), "the choice was among tilings that fit"
+    return place_near(found, stays.lives, target.budget("l1"), target.cores)
 
 
-def smallest_stage(options: CallOptions, l1: int) -> int:
-    """Least L2 bytes with every operand of a call read and written tile by tile."""
-    staged = frozenset(o.buffer for b in options.bound for o in b.operands)
-    miss = options.pick(l1, Where(staged), -1)
-    assert isinstance(miss, NoFit)
-    return miss.stage_bytes
+def _up(lack: int) -> int:
+    return -(-lack // ALIGNMENT) * ALIGNMENT
+
+
+def _gap(least: Stays, chosen: Stays) -> float | None:
+    if not least.proven:
+        return None
+    return (chosen.cost[0] - least.cost[0]) / max(least.cost[0], 1.0)

@@ -48,7 +48,7 @@ def objective_of(text: str) -> Objective:
         factor = float(m[1] or 1)
         for key, weight in _terms(m[2]).items():
             weights[key] += factor * weight
-    return Objective(text, **weights)
+    return Objective(text, weights["cycles"], weights["near"], weights["deep"], weights["tiles"])
 
 
 def _terms(word: str) -> dict[str, float]:

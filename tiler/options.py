@@ -98,16 +98,10 @@ class CallOptions:
         found = self.frontier(where, stage)
         at = found.at(l1)
         if at is None:
-            return self._no_fit(l1, where, stage)
+            return self._no_fit(l1, where)
         bound = self.bound[int(found.ids[at, 0])]
         choice = choice_of(self.space(bound), found, at, where.levels(bound))
         return Picked(bound, choice, self._compared(l1, where, stage), self._notes(bound, choice, l1, where, stage))
-
-    def key(self, l1: int, where: Where) -> tuple[float, ...] | None:
-        """What the best choice costs: the objective, cycles, bytes, transfers; None where nothing fits."""
-        found = self.frontier(where, None)
-        at = found.at(l1)
-        return None if at is None else tuple(found.keys[at].tolist())
 
     def frontier(self, where: Where, stage: int | None) -> Frontier:
         """The choices that nothing beats within any L1 up to the target's; ids begin with the number in `bound`."""
@@ -125,9 +119,10 @@ class CallOptions:
             found = merged([found, replace(one, ids=numbered)])
         return found
 
-    def _no_fit(self, l1: int, where: Where, stage: int | None) -> NoFit:
+    def _no_fit(self, l1: int, where: Where) -> NoFit:
         """Of those that fit L1 the least stage, else the least L1."""
-        misses = [(b, self.space(b).infeasible(l1, where.levels(b))) for b in self.bound]
+        found = [(b, self.space(b).infeasible(l1, where.levels(b))) for b in self.bound]
+        misses = [(b, miss) for b, miss in found if miss is not None]
         fitting = [m for m in misses if m[1].l1_bytes <= l1]
         key = (lambda m: m[1].stage_bytes) if fitting else (lambda m: m[1].l1_bytes)
         b, miss = min(fitting or misses, key=key)
@@ -159,7 +154,9 @@ class CallOptions:
         return tuple(notes)
 
 
-def _lack(miss: Infeasible, l1: int, stage: int | None) -> str:
+def _lack(miss: Infeasible | None, l1: int, stage: int | None) -> str:
+    if miss is None:
+        return "it cannot walk its tiles inside the tensors that stay in L1"
     if miss.l1_bytes > l1:
         return f"needs {miss.l1_bytes} bytes of L1"
     return f"needs {miss.stage_bytes} bytes of L2 for its tiles, {stage} are free"

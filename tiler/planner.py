@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from fusion_engine.diagnostics import Diagnostic, GapFuseError
 from fusion_engine.graph import FusedGraph
 from fusion_engine.kernels.descriptor import Kernel
-from tiler.bound import BoundCall, Packing
+from tiler.bound import Packing
 from tiler.bounds import call_bytes, network_bounds
-from tiler.choice import Choice
 from tiler.cost import align16
-from tiler.homes import Homes
 from tiler.liveness import Life, activation_lives, constant_outputs
-from tiler.memory import decide_homes
+from tiler.memory import Memory, decide_memory
 from tiler.options import CallOptions, Picked, call_options
 from tiler.placement import Block, place
 from tiler.schedule import CallPlan, Loop, OperandPlan, PackedConstant, Residency, Schedule, Transfer
@@ -39,8 +37,7 @@ def schedule(
     target = target.with_budgets(l1, l2, l3)
     options = call_options(graph, kernels, target)
     lives = activation_lives(graph)
-    homes = decide_homes(options, lives, target)
-    return _Assembly(graph, target, options, lives, homes).schedule()
+    return _Assembly(graph, target, options, lives, decide_memory(graph, options, lives, target)).schedule()
 
 
 @dataclass(frozen=True)
@@ -54,16 +51,17 @@ class _DeepLayout:
 
 class _Assembly:
     def __init__(
-        self, graph: FusedGraph, target: Target, options: Sequence[CallOptions], lives: Sequence[Life], homes: Homes
+        self, graph: FusedGraph, target: Target, options: Sequence[CallOptions], lives: Sequence[Life], memory: Memory
     ) -> None:
-        self.graph, self.target, self.options, self.lives, self.homes = graph, target, options, lives, homes
+        self.graph, self.target, self.options, self.lives = graph, target, options, lives
+        self.memory, self.homes, self.near = memory, memory.homes, memory.near
         self.constants = self._constants()
         self.deep = self._deep_layout()
 
     def schedule(self) -> Schedule:
         calls = tuple(self._call(i, p) for i, p in enumerate(self.homes.picked))
         transfers = self._transfers()
-        bound_bytes = sum(c.bound_bytes["l2_l1"] for c in calls)
+        bound_bytes = sum(call_bytes(self.graph, p.bound) for p in self.homes.picked)
         stalls = self.homes.cycles - sum(c.total_cycles for c in calls)
         running = [t for t in transfers if t.start >= 0]
         return Schedule(
@@ -73,6 +71,9 @@ class _Assembly:
             calls=calls,
             constants=tuple(self._packed(p) for p in self.constants.values()),
             residencies=self._residencies(),
+            stays=tuple(
+                Residency(v.root, self.near.stays[v.root], v.bytes, v.first, v.last) for v in self.memory.stays.lives
+            ),
             l3_homes=self.deep.homes,
             transfers=transfers,
             peaks={"l1": max((c.l1_bytes for c in calls), default=0), "l2": self.homes.peak, "l3": self.deep.end},
@@ -87,6 +88,7 @@ class _Assembly:
             compute_cycles=sum(c.compute_cycles for c in calls),
             total_cycles=sum(c.total_cycles for c in calls) + stalls,
             bounds=network_bounds(self.graph, self.options, bound_bytes, self.lives, self.target),
+            gap=self.memory.gap,
             notes=(*self.target.beyond(), *self._notes(stalls)),
         )
 
@@ -151,28 +153,32 @@ class _Assembly:
     def _call(self, number: int, p: Picked) -> CallPlan:
         choice = p.choice
         extents = p.bound.extents
-        offsets, scratch, accumulator, end = l1_layout(p.bound, choice, self.target.cores)
+        layout = self.near.layouts[number]
         return CallPlan(
             call=p.bound.call,
             kernel=p.bound.kernel,
             implementation=p.bound.implementation,
             axes=extents,
             loops=tuple(Loop(axis, extents[axis], tile) for axis, tile in choice.loops),
-            operands=tuple(self._operand(number, p, i, offsets[i]) for i in range(len(p.bound.operands))),
+            operands=tuple(self._operand(number, p, i, layout.buffers[i]) for i in range(len(p.bound.operands))),
             attrs=p.bound.attrs,
-            scratch=scratch,
-            accumulator=accumulator,
+            scratch=layout.scratch,
+            accumulator=layout.accumulator,
             tiles=choice.tiles,
-            l1_bytes=end,
+            l1_bytes=self.near.ends[number],
             compute_cycles=choice.compute_cycles,
             total_cycles=choice.total_cycles,
-            bound_bytes={"l2_l1": call_bytes(self.graph, p.bound), "l3_l2": 0},
+            bound_bytes={"l2_l1": call_bytes(self.graph, p.bound, self.memory.stays.roots), "l3_l2": 0},
             alternatives=p.compared,
             notes=p.notes,
         )
 
     def _operand(self, number: int, p: Picked, i: int, l1: tuple[int, ...]) -> OperandPlan:
         o, choice = p.bound.operands[i], p.choice
+        if o.root in self.near.stays:
+            return OperandPlan(
+                o, choice.depth[i], (), 0, "l1", self.near.stays[o.root], None, choice.bytes[i], choice.transfers[i]
+            )
         stage = self.homes.stages[number].get(o.name)
         return OperandPlan(
             operand=o,
@@ -211,24 +217,6 @@ class _Assembly:
         if stalls:
             notes.append(f"{stalls} cycles are spent waiting for constants from L3")
         return tuple(notes)
-
-
-def l1_layout(
-    bound: BoundCall, choice: Choice, cores: int
-) -> tuple[list[tuple[int, ...]], dict[str, tuple[int, int]], tuple[int, int] | None, int]:
-    """L1 offsets: operands' buffers, scratch (offset, bytes of one piece), accumulator, and the end."""
-    at = 0
-    buffers: list[tuple[int, ...]] = []
-    for size, double in zip(choice.tile_bytes, choice.double, strict=True):
-        count = 2 if double else 1
-        buffers.append(tuple(at + k * align16(size) for k in range(count)))
-        at += count * align16(size)
-    scratch: dict[str, tuple[int, int]] = {}
-    for s in bound.scratch:
-        scratch[s.name] = at, choice.scratch[s.name]
-        at += choice.scratch[s.name] * (cores if s.per == "core" else 1)
-    accumulator = (at, choice.accumulator) if bound.accumulate is not None else None
-    return buffers, scratch, accumulator, at + align16(choice.accumulator)
 
 
 def _total(calls: Sequence[CallPlan], hop: str, what: str) -> int:

@@ -154,7 +154,8 @@ class Schedule:
     budgets: Mapping[str, int]  # level -> bytes for plan data
     calls: tuple[CallPlan, ...]
     constants: tuple[PackedConstant, ...]
-    residencies: tuple[Residency, ...]
+    residencies: tuple[Residency, ...]  # in L2
+    stays: tuple[Residency, ...]  # in L1, across calls
     l3_homes: Mapping[str, int]  # roots homed in L3 -> byte offset
     transfers: tuple[Transfer, ...]
     peaks: Mapping[str, int]
@@ -163,5 +164,6 @@ class Schedule:
     compute_cycles: int
     total_cycles: int
     bounds: Bounds
+    gap: float | None  # proven: the objective is at most this fraction above the least; None where nothing is proven
     alignment: int = 16
     notes: tuple[str, ...] = field(default=())

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tiler.choice import Choice, Infeasible, Outcome
+from tiler.choice import Choice, Outcome
 from tiler.cost import Floats, MoveCost, move_cost
 from tiler.frontier import Frontier, empty, frontier, merged
 from tiler.grid import Ints
@@ -99,10 +99,12 @@ class _Search:
             bits = np.array([[m >> i & 1 for m in masks] for i in self.moving], float).reshape(-1, len(masks))
             if not whole:
                 bits, masks = bits[:, [0, -1]], [masks[0], masks[-1]]
-            points = part.points(bits, self.l1, lambda size: _limit(found, known, size))
+            points = part.points(bits, self.l1)
             if points is None:
                 continue
             l1, keys, at, column = points
+            kept = keys[:, 0] <= _limit(found, known, l1)
+            l1, keys, at, column = l1[kept], keys[kept], at[kept], column[kept]
             position = self.entries[keep[start + at]]
             names = np.stack([np.full(len(at), number), position, np.array(masks)[column]], axis=-1)
             found = merged([found, frontier(l1, keys, names)])
@@ -119,6 +121,9 @@ class _Search:
         bits = [sum(1 << i for i in u) for u in units]
         masks = [sum(b for j, b in enumerate(bits) if s >> j & 1) for s in range(1 << len(bits))]
         return sorted(masks, key=lambda m: (-m.bit_count(), m))
+
+
+_TABLES = ("copies", "moved", "first", "fixed", "near", "deep", "transfers", "compute", "tiles", "base", "tile")
 
 
 class _Order:
@@ -163,15 +168,15 @@ class _Order:
         many = self.copies > 1
         hidden = np.where(many, self.moved - self.first, 0).sum(-1)
         waited = self.fixed + np.where(many, self.first, self.moved).sum(-1)
-        return self._primary(_whole(waited + np.maximum(self.compute, hidden)))
+        return np.asarray(self._primary(_whole(waited + np.maximum(self.compute, hidden))))
 
     def _primary(self, cycles: Any) -> Any:
         o = self.objective
         rest = o.near * self.near + o.deep * self.deep + o.tiles * self.tiles
         return o.cycles * cycles + (rest[:, None] if cycles.ndim == 2 else rest)
 
-    def points(self, bits: Floats, l1: int, limit: Any) -> tuple[Ints, Floats, Ints, Ints] | None:
-        """(L1, keys, row, column of `bits`) of what fits and is not beaten already."""
+    def points(self, bits: Floats, l1: int) -> tuple[Ints, Floats, Ints, Ints] | None:
+        """(L1, keys, row, column of `bits`) of what fits."""
         size = self.base[:, None] + np.rint(self.tile @ bits).astype(np.int64)
         wasted = (self.copies <= 1).astype(float) @ bits > 0  # one copy needs no second buffer
         row, column = np.nonzero(~wasted & (size <= l1))
@@ -181,8 +186,6 @@ class _Order:
         waited = self.fixed[:, None] + self.moved.sum(-1)[:, None] - hidden
         cycles = _whole(waited + np.maximum(self.compute[:, None], hidden))
         primary = self._primary(cycles)[row, column]
-        kept = primary <= limit(size[row, column])
-        row, column, primary = row[kept], column[kept], primary[kept]
         moved = (self.near + self.deep)[row]
         keys = np.stack([primary, cycles[row, column], moved, self.transfers[row]], axis=-1)
         return size[row, column], keys, row, column

@@ -68,19 +68,29 @@ class Space:
 
     def fitting(self, levels: Sequence[str], l1: int, stage: int | None) -> NDArray[np.bool_]:
         """Where the tiles fit and kernels can walk what stays."""
-        fits = self.base_of(levels) <= l1
-        for t, level in zip(self.traffic, levels, strict=True):
-            if level == "l1":
-                fits = fits & self.full(t.in_place)
+        fits = self.walkable(levels) & (self.base_of(levels) <= l1)
         return fits if stage is None else fits & (self.stage_bytes(levels) <= stage)
 
-    def infeasible(self, l1: int, levels: Sequence[str]) -> Infeasible:
-        """What the least would need, nothing fitting."""
-        base, staged = self.base_of(levels), self.stage_bytes(levels)
+    def walkable(self, levels: Sequence[str]) -> NDArray[np.bool_]:
+        """Where kernels can walk every tile of what stays (level "l1") inside its tensor."""
+        result: NDArray[np.bool_] = np.ones(len(self.base), bool)
+        for t, level in zip(self.traffic, levels, strict=True):
+            if level == "l1":
+                result = result & self.full(t.in_place).astype(bool)
+        return result
+
+    def infeasible(self, l1: int, levels: Sequence[str]) -> Infeasible | None:
+        """What the least would need, nothing fitting; None where no tiling can be walked at all."""
+        able = np.flatnonzero(self.walkable(levels))
+        if not len(able):
+            return None
+        base, staged = self.base_of(levels)[able], self.stage_bytes(levels)[able]
         at = int(np.argmin(base))
         within = staged[base <= l1]
         return Infeasible(
-            int(base[at]), int(within.min()) if len(within) else int(staged.min()), self._loops(at, self.grid.axes)
+            int(base[at]),
+            int(within.min()) if len(within) else int(staged.min()),
+            self._loops(int(able[at]), self.grid.axes),
         )
 
     def orders(self) -> list[tuple[str, ...]]:

@@ -32,7 +32,15 @@ typedef struct {
   uint64_t bytes[GF_HOPS], commands[GF_HOPS];
 } gf_counts;
 
+/* A tensor that stays in L1 from the call that makes it to its last reader. */
+typedef struct {
+  uint32_t at, bytes;
+  int32_t first, last;
+} gf_stay;
+
 static const gf_hop_limits gf_limits[GF_HOPS] = GF_HOP_LIMITS;
+static const gf_stay gf_stays[] = GF_STAYS;
+enum { GF_STAY_COUNT = sizeof gf_stays / sizeof *gf_stays };
 static const int gf_in_flight[GF_HOPS] = GF_HOP_IN_FLIGHT;
 static const char *const gf_hop_names[GF_HOPS] = {"l2_l1", "l3_l2"};
 enum { GF_GUARD = 4096 }; /* known bytes on both sides of each level: whoever writes there is caught after its call of the team */
@@ -134,6 +142,15 @@ static void gf_time_passes(void) {
     if (gf_random(3) == 0) gf_land(i);
 }
 
+/* Tensors that stay come from kernels and go to kernels: no copy may touch them. */
+static void gf_check_stays(const uint8_t *near, uint64_t bytes) {
+  uint64_t at = (uint64_t)(near - gf_arena[GF_LEVEL_L1]);
+  for (int i = 0; i < GF_STAY_COUNT; i++) {
+    const gf_stay *s = &gf_stays[i];
+    if (gf_call >= s->first && gf_call <= s->last && at < s->at + s->bytes && s->at < at + bytes) gf_die("a copy touches a tensor that stays in L1");
+  }
+}
+
 static void gf_check_move(gf_hop hop, const gf_move *m) {
   const gf_hop_limits *limit = &gf_limits[hop];
   uint8_t *near = m->near;
@@ -143,6 +160,7 @@ static void gf_check_move(gf_hop hop, const gf_move *m) {
   gf_bytes(gf_far_level(hop), m->far, (uint64_t)(m->runs - 1) * m->pitch + m->run);
   if (near < gf_near(hop)) gf_die("near side below its level (%s)", gf_hop_names[hop]);
   gf_bytes(gf_near_level(hop), (uint64_t)(near - gf_near(hop)), (uint64_t)m->run * m->runs);
+  if (hop == GF_L2_L1) gf_check_stays(near, (uint64_t)m->run * m->runs);
 }
 
 /* The runs of one side of a command: `runs` of `run` bytes, `pitch` apart. */
@@ -230,11 +248,27 @@ void gf_copy_wait(gf_ticket *ticket) {
   ticket->open = 0;
 }
 
+/* Everything in L1 is dead between calls, but for what stays. */
+static void gf_forget(int call) {
+  for (size_t at = 0; at < gf_size[GF_LEVEL_L1];) {
+    size_t end = gf_size[GF_LEVEL_L1], kept = 0;
+    for (int i = 0; i < GF_STAY_COUNT; i++) {
+      const gf_stay *s = &gf_stays[i];
+      if (call <= s->first || call > s->last || s->at + s->bytes <= at) continue;
+      if (s->at <= at) kept = GF_MAX(kept, s->at + s->bytes - at);
+      else end = GF_MIN(end, (size_t)s->at);
+    }
+    if (!kept) gf_poison(gf_arena[GF_LEVEL_L1] + at, end - at);
+    at = kept ? at + kept : end;
+  }
+}
+
 void gf_call_begin(int call) {
   gf_call = call;
   if (call == GF_BETWEEN) return;
   for (int i = 0; i < gf_queued; i++) /* only whole buffers may travel across calls */
     if (gf_queue[i].hop == GF_L2_L1) gf_die("a copy of the call before was never waited for");
+  if (call >= 0) gf_forget(call);
 }
 
 /* ---- the team ---- */

@@ -52,8 +52,8 @@ def test_nothing_that_lives_together_overlaps_and_budgets_hold(graph: FusedGraph
         assert a + an <= b or b + bn <= a or al < bf or bl < af
     assert max(o + n for _, o, n, _, _ in spans) <= s.peaks["l2"] <= l2
     assert s.peaks["l1"] <= l1
-    for c in s.calls:
-        _check_l1(c)
+    for i, c in enumerate(s.calls):
+        _check_l1(c, [(v.offset, v.bytes) for v in s.stays if v.first <= i <= v.last])
     cold = [(c.cold, c.bytes) for c in s.constants]
     homes = [(at, graph.buffer[r].nbytes) for r, at in s.l3_homes.items()]
     for (a, an), (b, bn) in combinations(cold, 2):
@@ -61,8 +61,8 @@ def test_nothing_that_lives_together_overlaps_and_budgets_hold(graph: FusedGraph
     assert all(a + an <= h or h + hn <= a for a, an in cold for h, hn in homes)
 
 
-def _check_l1(c: CallPlan) -> None:
-    buffers = [(at, o.tile_bytes) for o in c.operands for at in o.l1]
+def _check_l1(c: CallPlan, stays: list[tuple[int, int]]) -> None:
+    buffers = stays + [(at, o.tile_bytes) for o in c.operands for at in o.l1]
     buffers += [(at, size * TARGET.cores) for at, size in c.scratch.values()]
     buffers += [c.accumulator] if c.accumulator else []
     for (a, an), (b, bn) in combinations(buffers, 2):
@@ -90,6 +90,8 @@ def test_bytes_and_transfers_are_those_of_a_walk(graph: FusedGraph, l1: int, l2:
 
 
 def _walked(c: CallPlan, o: OperandPlan) -> tuple[dict[str, int], dict[str, int]]:
+    if o.level == "l1":
+        return {"l2_l1": 0}, {"l2_l1": 0}
     loops = [(x.axis, x.tile) for x in c.loops]
     pitch = [t * o.operand.itemsize for t in o.operand.far_strides]
     bytes_, transfers = {"l2_l1": 0}, {"l2_l1": 0}
@@ -130,6 +132,9 @@ def test_every_buffer_is_where_its_calls_look(graph: FusedGraph, l1: int, l2: in
     for i, c in enumerate(s.calls):
         for o in c.operands:
             root = o.operand.root
+            if o.level == "l1":
+                assert any(v.root == root and v.offset == o.far and v.first <= i <= v.last for v in s.stays)
+                continue
             if o.level == "l3":
                 assert o.far == (constants[root].cold if root in constants else s.l3_homes[root])
                 continue
@@ -168,7 +173,7 @@ def test_the_smallest_l1_named_does(graph: FusedGraph) -> None:
 @given(networks())
 def test_the_smallest_l2_named_does(graph: FusedGraph) -> None:
     with pytest.raises(GapFuseError, match=r"L2 is too small: call .* \(kernel ") as caught:
-        schedule(graph, KERNELS, TARGET, l1=30000, l2=16)
+        schedule(graph, KERNELS, TARGET, l1=30000, l2=1)
     least = _size_in(caught.value, "--l2")
     assert schedule(graph, KERNELS, TARGET, l1=30000, l2=least).peaks["l2"] <= least
     with pytest.raises(GapFuseError, match="L2 is too small"):
@@ -193,7 +198,7 @@ def test_activations_reach_the_live_bound() -> None:
     b = Builder()
     x = b.tensor(8, 16, 16)
     y = b.pool(b.add(b.conv(x, 8), b.conv(x, 8)))
-    s = schedule(b.graph([x], [y]), KERNELS, TARGET)
+    s = schedule(b.graph([x], [y]), KERNELS, TARGET, l1=2000)  # none of them fits
     constants = sum(-(-c.bytes // 16) * 16 for c in s.constants)
     assert s.peaks["l2"] == constants + s.bounds.live_bytes == constants + 3 * 2048
 
@@ -228,7 +233,7 @@ def test_constants_are_fetched_where_l2_does_not_hold_all() -> None:
 def test_activations_spill_where_l2_is_too_small_for_them() -> None:
     b = Builder()
     x = b.tensor(8, 20, 20)
-    s = schedule(b.graph([x], [b.pool(b.conv(x, 8))]), KERNELS, TARGET, l2=3000)
+    s = schedule(b.graph([x], [b.pool(b.conv(x, 8))]), KERNELS, TARGET, l1=3000, l2=3000)
     assert s.l3_homes
     assert s.bytes["l3_l2"] > 0
     assert s.peaks["l2"] <= 3000

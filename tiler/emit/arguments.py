@@ -7,6 +7,7 @@ from itertools import groupby
 
 from tiler.emit.affine import Affine, number
 from tiler.emit.args import ArgMember
+from tiler.emit.boxes import far_elements
 from tiler.emit.copies import current, near
 from tiler.emit.ctext import Lines, c_value
 from tiler.emit.fill import Value, member_value
@@ -35,6 +36,8 @@ def write_assignments(out: Lines, unit: CallUnit) -> None:
     for o in unit.plan.operands:
         if len(o.l1) > 1:
             out.add(f"args.{o.operand.name} = {near(o, current(o))};")
+        elif o.level == "l1" and not (place := _place(unit, o)).is_number:
+            out.add(f"args.{o.operand.name} = GF_L1({place});")
     for m in unit.members:
         if m.kind not in _ADDRESSES:
             out.add(*_assignments(m.name, member_value(m, unit.tile)))
@@ -47,6 +50,7 @@ def varying(unit: CallUnit) -> list[Affine]:
     """The values that change from tile to tile."""
     values = [member_value(m, unit.tile) for m in unit.members if m.kind not in _ADDRESSES]
     parts = [v for value in values for v in (value if isinstance(value, tuple) else (value,))]
+    parts += [_place(unit, o) for o in unit.plan.operands if o.level == "l1"]
     return [v for v in parts if isinstance(v, Affine) and not v.is_number]
 
 
@@ -71,11 +75,24 @@ def _fixed(unit: CallUnit, m: ArgMember) -> str | None:
             return str(unit.plan.scratch[m.of][1])
         case "pointer":
             plan = _operand(unit, m.of)
-            return "NULL" if plan is None else near(plan) if len(plan.l1) == 1 else None
+            return "NULL" if plan is None else _address(unit, plan)
     value = member_value(m, unit.tile)
     if isinstance(value, tuple):
         return _c(tuple(number(0) if _varies(v) else v for v in value))
     return None if _varies(value) else _c(value)
+
+
+def _address(unit: CallUnit, plan: OperandPlan) -> str | None:
+    if plan.level == "l1":
+        place = _place(unit, plan)
+        return f"GF_L1({place})" if place.is_number else None
+    return near(plan) if len(plan.l1) == 1 else None
+
+
+def _place(unit: CallUnit, plan: OperandPlan) -> Affine:
+    """Where the tile begins in L1, of an operand that stays there: a byte offset."""
+    o = plan.operand
+    return far_elements(o, unit.boxes[o.name]) * o.itemsize + plan.far
 
 
 def _operand(unit: CallUnit, name: str) -> OperandPlan | None:

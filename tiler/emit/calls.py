@@ -25,7 +25,7 @@ from tiler.schedule import Loop, OperandPlan
 
 def call_text(unit: CallUnit) -> str:
     """The copies' functions and `static void run_CALL(void)`."""
-    copies = [tile_copy(unit, o) for o in unit.plan.operands]
+    copies = [tile_copy(unit, o) for o in unit.plan.operands if o.level != "l1"]
     out = Lines()
     out.add(*comment(_headline(unit)))
     for copy in copies:
@@ -60,6 +60,8 @@ def _headline(unit: CallUnit) -> list[str]:
 
 def _journey(o: OperandPlan) -> str:
     arrow = "->" if o.operand.role == "out" else "<-"
+    if o.level == "l1":
+        return f"{arrow} L1 + {o.far}, stays: {o.operand.buffer}"
     stage = f" through L2 + {o.stage}" if o.stage is not None else ""
     moved = sum(o.bytes.values())
     tiles = f"{moved} B" if moved == o.tile_bytes else f"{moved} B in tiles of {o.tile_bytes}"
@@ -73,7 +75,8 @@ def _journey(o: OperandPlan) -> str:
 def _declarations(out: Lines, unit: CallUnit, copies: Sequence[TileCopy]) -> None:
     write_initialiser(out, unit)
     tickets = [f"{c.plan.operand.name}_ticket{'[2] = {{0}}' if len(c.plan.l1) > 1 else ' = {0}'}" for c in copies]
-    out.add(*_statement("gf_ticket", tickets))
+    if tickets:
+        out.add(*_statement("gf_ticket", tickets))
     for o in (c.plan for c in copies if len(c.plan.l1) > 1):
         out.add(f"const uint32_t {o.operand.name}_l1[2] = {{{o.l1[0]}, {o.l1[1]}}};")
     alternating = [f"{c.plan.operand.name}_now = 0" for c in copies if len(c.plan.l1) > 1]

@@ -17,13 +17,17 @@ from tiler.schedule import BoundOperand
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """One tile of a call: what its operands' boxes and its axes are, as numbers or as C texts."""
+    """One tile of a call: what its operands' boxes and its axes are, as numbers or as C texts.
+
+    Operands named in `stays` lie inside their whole tensor in L1, the others are dense.
+    """
 
     kernel: Kernel
     operands: Mapping[str, BoundOperand]
     boxes: Mapping[str, tuple[DimBox, ...]]
     ranges: Mapping[str, AxisRange]
     attrs: Mapping[str, CallAttr]
+    stays: frozenset[str] = frozenset()
 
 
 Value = Affine | int | float | tuple[Affine, ...] | tuple[int, ...] | tuple[float, ...]
@@ -89,7 +93,7 @@ def _strides(member: ArgMember, tile: Tile) -> tuple[Affine, ...]:
     operand = tile.operands.get(member.of)
     if operand is None:
         return (number(0),) * member.length
-    strides = _dense(tile.boxes[member.of])
+    strides = _strides_in_l1(member.of, tile)
     signature = next(o for name, o in operand_names(tile.kernel, len(tile.operands)) if name == member.of)
     if not any(d.startswith("*") for d in signature.dims):
         by_name = dict(zip(operand.dims, strides, strict=True))
@@ -105,6 +109,12 @@ def _group_axis(kernel: Kernel, operand: str) -> str:
         if isinstance(index, Name) and index.name in groups:
             return index.name
     raise GapFuseError(f"kernel `{kernel.name}`: no group axis walks `{operand}`")
+
+
+def _strides_in_l1(name: str, tile: Tile) -> list[Affine]:
+    if name in tile.stays:
+        return [number(s) for s in tile.operands[name].far_strides]
+    return _dense(tile.boxes[name])
 
 
 def _dense(box: tuple[DimBox, ...]) -> list[Affine]:

@@ -21,6 +21,7 @@ def config_header(schedule: Schedule, target: Target) -> str:
     limits = ", ".join(
         f"{{{hop.max_bytes}u, {hop.max_stride}u, 2}}" for hop in (target.hops["l2_l1"], target.hops["l3_l2"])
     )
+    stays = ", ".join(f"{{{s.offset}, {s.bytes}, {s.first}, {s.last}}}" for s in schedule.stays) or "{0, 0, 0, -1}"
     in_flight = ", ".join(str(target.hops[hop].in_flight) for hop in ("l2_l1", "l3_l2"))
     sizes = [f"#define GF_{level.upper()}_BYTES {_room(schedule, target, level)}" for level in ("l1", "l2", "l3")]
     return "\n".join(
@@ -34,6 +35,7 @@ def config_header(schedule: Schedule, target: Target) -> str:
             f"#define GF_CALL_NAMES {{{names}}}",
             f"#define GF_HOP_LIMITS {{{limits}}}",
             f"#define GF_HOP_IN_FLIGHT {{{in_flight}}} /* commands that a hop's engine holds at once */",
+            f"#define GF_STAYS {{{stays}}} /* tensors that stay in L1: first byte, bytes, first and last call */",
             "#endif",
             "",
         ]
@@ -119,7 +121,8 @@ def _homes(schedule: Schedule) -> Mapping[str, tuple[str, int]]:
     deep = {root: ("L3", at) for root, at in schedule.l3_homes.items()}
     constants = {c.name for c in schedule.constants}
     near = {r.root: ("L2", r.offset) for r in schedule.residencies if r.root not in constants}
-    return packed | deep | near
+    stays = {r.root: ("L1", r.offset) for r in schedule.stays}
+    return packed | deep | near | stays
 
 
 def _table(

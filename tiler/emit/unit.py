@@ -46,7 +46,8 @@ class CallUnit:
     @cached_property
     def tile(self) -> Tile:
         operands = {o.operand.name: o.operand for o in self.plan.operands}
-        return Tile(self.kernel, operands, self.boxes, self.ranges, self.plan.attrs)  # type: ignore[arg-type]
+        stays = frozenset(o.operand.name for o in self.plan.operands if o.level == "l1")
+        return Tile(self.kernel, operands, self.boxes, self.ranges, self.plan.attrs, stays)  # type: ignore[arg-type]
 
     @property
     def inputs(self) -> tuple[OperandPlan, ...]:

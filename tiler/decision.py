@@ -1,0 +1,147 @@
+"""Where every buffer lives: activations in L2 or spilled to L3, constants resident, fetched ahead, or streamed tile
+by tile.
+
+First the steps that each take less of L2, until everything has an address: all constants resident; constants fetched
+from L3 during the call before (or earlier, where L3 is the slower); constants fetched just before their call; then,
+at the fullest call, what frees most: its constants streamed, its activations spilled. Where L3 is in use, other
+divisions are then tried as long as they make the run shorter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from fusion_engine.diagnostics import Diagnostic, GapFuseError
+from tiler.homes import Attempt, Draft, Homes, OutOfRoomError
+from tiler.liveness import Life
+from tiler.options import CallOptions, NoFit, Where
+from tiler.placement import ALIGNMENT
+from tiler.stays import Stays
+from tiler.target import Target
+
+TRIES = 24  # other divisions of the constants that are weighed
+
+
+def decide_homes(options: Sequence[CallOptions], lives: Sequence[Life], near: Stays, target: Target) -> Homes:
+    """Choices for all calls and addresses in L2 for what does not stay in L1. Raises GapFuseError: L2 too small, and
+    the smallest that would do."""
+    decide = _Decision(options, lives, near, target)
+    try:
+        homes, draft = decide.settle(Draft())
+    except OutOfRoomError as e:
+        raise _too_small(decide) from e
+    if homes.moving:
+        draft = decide.improve(homes, draft)
+    return decide.settle(draft, final=True)[0]
+
+
+class _Decision:
+    def __init__(self, options: Sequence[CallOptions], lives: Sequence[Life], near: Stays, target: Target) -> None:
+        self.options, self.lives, self.near, self.target = options, lives, near, target
+
+    def settle(self, draft: Draft, final: bool = False) -> tuple[Homes, Draft]:
+        """The first homes that fit from a draft on, and the draft that led to them. Raises OutOfRoomError."""
+        draft = draft.copy()
+        while True:
+            attempt = Attempt(
+                self.options,
+                self.lives,
+                self.near,
+                self.target.budget("l2"),
+                self.target.hops["l3_l2"],
+                draft,
+            )
+            before = draft.copy()
+            homes = attempt.run(final)
+            if homes is not None:
+                return homes, draft
+            assert draft != before, "a step must change the draft"
+
+    def settles(self) -> bool:
+        return self._try(Draft()) is not None
+
+    def improve(self, homes: Homes, draft: Draft) -> Draft:
+        """The draft that leads to the shortest run found, by single changes."""
+        best, tries = homes, 0
+        improved = True
+        while improved:
+            improved = False
+            for other in self._changes(best, draft):
+                tries += 1
+                if tries > TRIES:
+                    return draft
+                found = self._try(other)
+                if found is not None and (found[0].cycles, found[0].moving) < (best.cycles, best.moving):
+                    best, draft = found
+                    improved = True
+                    break
+        return draft
+
+    def _try(self, draft: Draft) -> tuple[Homes, Draft] | None:
+        try:
+            return self.settle(draft)
+        except OutOfRoomError:
+            return None
+
+    @staticmethod
+    def _changes(homes: Homes, draft: Draft) -> Iterator[Draft]:
+        """Room for fetching ahead, or for constants that stay; one more constant streamed, the largest first."""
+        other = draft.copy()
+        other.reserve = not draft.reserve
+        yield other
+        for root in sorted(homes.fetched, key=lambda r: (-homes.constants[r].bytes, r)):
+            other = draft.copy()
+            other.staged.add(homes.constants[root].buffer)
+            yield other
+
+
+def check_l1(options: Sequence[CallOptions], l1: int) -> None:
+    """Every call fits L1 by itself. Raises GapFuseError naming the one that needs most."""
+    misses = [p for o in options if isinstance(p := o.pick(l1), NoFit)]
+    if not misses:
+        return
+    worst = max(misses, key=lambda m: m.l1_bytes)
+    loops = ", ".join(f"{axis} {tile}" for axis, tile in worst.loops) or "the whole call"
+    others = f"; {len(misses) - 1} other calls do not fit either, but need less" if len(misses) > 1 else ""
+    raise GapFuseError(
+        Diagnostic(
+            f"L1 is too small: call {worst.call} (kernel {worst.kernel}) needs {worst.l1_bytes} bytes, "
+            f"{l1} are there{others}",
+            help=f"the smallest L1 that would do is {worst.l1_bytes} bytes (--l1 {worst.l1_bytes})",
+            notes=(f"the smallest tiles, under implementation {worst.implementation}, are {loops}",),
+        )
+    )
+
+
+def _too_small(decide: _Decision) -> GapFuseError:
+    options, near = decide.options, decide.near
+    needs = [(smallest_stage(o, room, near), o.call) for o, room in zip(options, near.room, strict=True)]
+    most, call = max(needs, key=lambda x: x[0])
+    least = _smallest_l2(decide, max(most, ALIGNMENT))
+    return GapFuseError(
+        Diagnostic(
+            f"L2 is too small: call {call.name} (kernel {call.kernel}) needs {least} bytes, "
+            f"{decide.target.budget('l2')} are there",
+            help=f"the smallest L2 that would do is {least} bytes (--l2 {least})",
+            notes=("what does not fit lies in L3 then, and L2 holds one tile of it",),
+        )
+    )
+
+
+def _smallest_l2(decide: _Decision, enough: int) -> int:
+    """By halving: a size that does, one byte less than which does not."""
+    lacking = decide.target.budget("l2")
+    while enough - lacking > 1:
+        middle = (enough + lacking) // 2
+        if _Decision(decide.options, decide.lives, decide.near, decide.target.with_budgets(l2=middle)).settles():
+            enough = middle
+        else:
+            lacking = middle
+    return enough
+
+
+def smallest_stage(options: CallOptions, l1: int, near: Stays) -> int:
+    """Least L2 bytes with every operand of a call that does not stay read and written tile by tile."""
+    staged = frozenset(o.buffer for b in options.bound for o in b.operands)
+    miss = options.pick(l1, Where(staged, near.roots), -1)
+    return miss.stage_bytes if isinstance(miss, NoFit) else 0
