@@ -11,7 +11,7 @@ from fusion_engine.apply import look_through
 from fusion_engine.diagnostics import GapFuseError
 from fusion_engine.graph import Buffer, Call, FusedGraph
 from fusion_engine.kernels.descriptor import Kernel
-from fusion_engine.kernels.references import reference
+from fusion_engine.kernels.references import answer
 
 
 def run_reference(
@@ -19,7 +19,8 @@ def run_reference(
 ) -> Mapping[str, np.ndarray]:
     """The value of every buffer (logical order, constants and views included), by name.
 
-    Raises GapFuseError: an input is missing, or it or the answer of a reference has another shape or dtype.
+    Raises GapFuseError: an input is missing, or it or the answer of a reference has another shape or dtype, or a
+    reference fails, at its line.
     """
     run = _Run(graph, kernels)
     for name in graph.inputs:
@@ -102,8 +103,8 @@ class _Run:
         kernel = self.kernels[call.kernel]
         operands = dict(call.operands)
         arguments = [self._argument(o.name, o.variadic, operands) for o in kernel.inputs]
-        answer = reference(kernel)(*arguments, **dict(call.attrs))
-        answers = answer if isinstance(answer, tuple) else (answer,)
+        found = answer(kernel, arguments, dict(call.attrs))
+        answers = found if isinstance(found, tuple) else (found,)
         names = dict(call.results)
         return [
             (names[o.name], _result(call, self.graph.buffer[names[o.name]], np.asarray(value)))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-from collections.abc import Callable
+import linecache
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -24,6 +26,28 @@ def reference(kernel: Kernel) -> Callable[..., Any]:
     if found is None:
         raise GapFuseError(Diagnostic(f"defines no function `{function}`", Span(str(path))))
     return found  # type: ignore[no-any-return]
+
+
+def answer(kernel: Kernel, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+    """What the reference answers. Raises GapFuseError where the author's function fails, at the line that failed."""
+    function = reference(kernel)
+    try:
+        return function(*operands, **attrs)
+    except GapFuseError:
+        raise
+    except Exception as e:
+        raise GapFuseError(_failure(kernel, e)) from e
+
+
+def _failure(kernel: Kernel, error: Exception) -> Diagnostic:
+    folder = str(kernel.folder.resolve())
+    own = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.startswith(folder)]
+    message = f"the reference of {kernel.name} fails: {type(error).__name__}: {error}"
+    if not own:
+        return Diagnostic(message, help="its arguments: operands in order, attributes by name")
+    line, col, end = own[-1].lineno or 0, (own[-1].colno or 0) + 1, (own[-1].end_colno or 0) + 1
+    source = linecache.getline(own[-1].filename, line).rstrip()
+    return Diagnostic(message, Span(own[-1].filename, line, col, end), source=source)
 
 
 @cache
