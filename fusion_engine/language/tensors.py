@@ -93,6 +93,19 @@ def along(value: Value, axis: Value, rank: Value = None) -> np.ndarray:
     return array.reshape([-1 if k == i else 1 for k in range(total)])
 
 
+def along_inputs(value: Value, weight: Value, group: Value) -> np.ndarray:
+    """[C] shaped so that it multiplies convolution weights [K, C / group, ...] channel by channel of the input."""
+    k, c, *window = shape_of(weight)
+    groups = integer_of(group)
+    by_group = array_of(value).reshape(groups, 1, c)
+    return np.broadcast_to(by_group, (groups, k // groups, c)).reshape(k, c, *(1 for _ in window))
+
+
+def row_sums(value: Value) -> np.ndarray:
+    array = array_of(value)
+    return np.asarray(array.sum(axis=tuple(range(1, array.ndim))))
+
+
 def repeat(value: Value, count: Value) -> np.ndarray:
     array = elements_of(value).reshape(-1)
     n = integer_of(count)

@@ -221,6 +221,14 @@ FUNCTIONS: Mapping[str, Function] = {
         2,
         3,
     ),
+    "along_inputs": Function(
+        tensors.along_inputs,
+        "along_inputs(v, w, group)",
+        "[C] shaped to multiply convolution weights w, channel by channel of the input.",
+        3,
+        3,
+    ),
+    "row_sums": Function(tensors.row_sums, "row_sums(v)", "The sums over all axes but the first."),
     "repeat": Function(
         tensors.repeat,
         "repeat(v, n)",

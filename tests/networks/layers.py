@@ -193,7 +193,8 @@ def flatten(g: Net, x: str) -> str:
 # ---- any rank ----
 
 UNARY = ("Relu", "Sigmoid", "Tanh", "Elu", "LeakyRelu", "HardSigmoid", "Abs", "Neg", "Erf", "Exp",
-         "Softplus", "Softsign", "Selu", "HardSwish", "Floor", "Ceil", "Round", "Sign", "Sin", "ThresholdedRelu", "Celu")  # fmt: skip
+         "Softplus", "Softsign", "Selu", "HardSwish", "Floor", "Ceil", "Round", "Sign", "Sin",
+         "ThresholdedRelu", "Celu")  # fmt: skip
 
 
 def unary(g: Net, x: str) -> str:

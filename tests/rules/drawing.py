@@ -124,7 +124,8 @@ def _range(text: str) -> tuple[int, int]:
 
 def _one(drawn: Drawn, text: str) -> int:
     if ".." in text:
-        return int(drawn.draw(st.integers(*_range(text))))
+        low, high = (int(evaluate(parse_expr(t), drawn.sizes)) for t in text.split(".."))
+        return int(drawn.draw(st.integers(low, high)))
     return int(evaluate(parse_expr(text), drawn.sizes))
 
 
@@ -243,7 +244,7 @@ def _rest(drawn: Drawn, name: str) -> list[str | None]:
 
 
 def _attributes(drawn: Drawn, op: str, p: OpPattern, inputs: list[str | None]) -> dict[str, Any]:
-    rank = len(drawn.inputs.get(inputs[0] or "", drawn.base))
+    rank = len(drawn.inputs.get(inputs[0] or "", next(iter(drawn.inputs.values()), drawn.base)))
     found: dict[str, Any] = {}
     for a in p.attrs:
         if a.capture is None:

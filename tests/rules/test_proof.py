@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import onnx
 import pytest
-from hypothesis import assume, given, note
+from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 from onnx import TensorProto
 
@@ -80,6 +80,7 @@ def _result_type(model: onnx.ModelProto) -> int:
 
 
 @pytest.mark.parametrize("case", CASES)
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])  # entries for a part of the draws
 @given(data=st.data())
 def test_emit_entry(case: str, data: st.DataObject) -> None:
     name, emit = case.split("/")[0], int(case.split("/")[1])
