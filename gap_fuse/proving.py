@@ -3,7 +3,7 @@ this network)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 
 from fusion_engine.graph import FusedGraph
-from fusion_engine.tolerances import KERNEL, STEPS_PER_ROUNDING, UNIT_OPERATORS, UNIT_ROUNDING
+from fusion_engine.tolerances import KERNEL, STEPS_PER_ROUNDING
 from gap_fuse.arrays import Samples
 from gap_fuse.comparing import Agreement, agreement
 from gap_fuse.compiling import Compiled
@@ -78,11 +78,6 @@ def _prove(
 
     label = f"{node.op_type}:{node.overload}"[:48]
     return [_compare(label, name, reference[name], truth[name][0], partial(exact, name)) for name in results]
-
-
-def unit_slack(nodes: Sequence[onnx.NodeProto], output: str) -> float:
-    """What a value may be off by absolutely: a rounding at 1 where a function with values in -1..1 makes it."""
-    return UNIT_ROUNDING if any(output in n.output and n.op_type in UNIT_OPERATORS for n in nodes) else 0.0
 
 
 def _compare(
