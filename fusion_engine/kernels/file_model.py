@@ -77,6 +77,8 @@ class ImplementationSection(Section):
     """The axis that the cores share, or `largest`."""
     tile: dict[str, TileSection] | None = None
     """How an axis may be split."""
+    pitch: list[str] | str | None = None
+    """Operands whose rows may lie apart: the call gets the distance."""
     align: dict[str, int] | None = None
     """Bytes, a power of two, by operand."""
     scratch: list[ScratchSection] | None = None
@@ -91,6 +93,8 @@ class ImplementationSection(Section):
     """Operands that are read only in the first or last tile of a reduction."""
     reuse: dict[str, list[str]] | None = None
     """Results that may lie where an operand was."""
+    pitch: list[str] | str | None = None
+    """Operands whose innermost rows may lie apart in L1: the call gets the distance."""
     gather: list[str] | str | None = None
     """Operands read at places that only the data say."""
     origin: list[str] | str | None = None
