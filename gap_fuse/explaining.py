@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fusion_engine import Explanation, NotCoveredError, plan, read_model
 from fusion_engine import explain as explain_plan
 from fusion_engine.diagnostics import Diagnostic, Span, excerpt
 from fusion_engine.explanation import Attempt, NodeReport, RuleReport, Taker
-from gap_fuse.library import load_library
+from gap_fuse.library import Library, load_library
 
 DEFAULT_CORES = 8
 NEAR = 0.5  # share of a pattern that fitted, from which on an attempt is shown in full
@@ -42,8 +42,12 @@ def explain(
     try:
         planned = plan(read, library.rules, library.kernels, DEFAULT_CORES)
     except NotCoveredError as e:
-        return Explained(explain_plan(e.attempt, node=node, rule=rule), e.diagnostics)
-    return Explained(explain_plan(planned, node=node, rule=rule))
+        return Explained(_noted(explain_plan(e.attempt, node=node, rule=rule), library), e.diagnostics)
+    return Explained(_noted(explain_plan(planned, node=node, rule=rule), library))
+
+
+def _noted(explanation: Explanation, library: Library) -> Explanation:
+    return replace(explanation, notes=(*library.kernels.notes, *explanation.notes))
 
 
 # ---- text ----

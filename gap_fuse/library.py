@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fusion_engine import Kernel, RuleSet, load_kernels, load_rules
+from fusion_engine import RuleSet, load_kernels, load_rules
+from fusion_engine.kernels import KernelSet
 from gap_fuse.rooms import room
 
 
@@ -15,7 +16,12 @@ class Library:
     """Rules and the kernels that they name."""
 
     rules: RuleSet
-    kernels: Mapping[str, Kernel]
+    kernels: KernelSet
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on what overrides what."""
+        return (*self.kernels.notes, *self.rules.notes)
 
 
 def load_library(rules: Sequence[Path] = (), kernels: Sequence[Path] = ()) -> Library:

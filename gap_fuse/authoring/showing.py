@@ -57,11 +57,11 @@ def rule_lines(rule: Rule, rules: RuleSet) -> Iterator[str]:
 
 def _variant(v: Variant, rules: RuleSet) -> Iterator[str]:
     yield f"variant {v.name}"
-    yield f"  looked for at: {_operators(v.roots) or 'every operator'}"
+    yield f"  looked for at: {operators_text(v.roots) or 'every operator'}"
     if v.scope:
         yield f"  only inside one instance of {v.scope}"
     if v.region:
-        yield f"  the maximal private region of {_operators(frozenset(rules.classes[v.region]))}"
+        yield f"  the maximal private region of {operators_text(frozenset(rules.classes[v.region]))}"
     for name, pattern in zip(v.results, (v.pattern, *v.extra), strict=True):
         yield from _anchor(v, name, pattern)
         yield from (f"    {line}" for line in pattern_lines(pattern, name, rules))
@@ -79,7 +79,8 @@ def _anchor(v: Variant, name: str, pattern: Pattern) -> Iterator[str]:
     yield f"  then upwards from {', '.join(shared)}:"
 
 
-def _operators(ops: frozenset[str]) -> str:
+def operators_text(ops: frozenset[str]) -> str:
+    """Operators in alphabetical order, the first few of many."""
     names = sorted(ops)
     return ", ".join(names[:CLASS]) + (f" and {len(names) - CLASS} more" if len(names) > CLASS else "")
 
@@ -117,7 +118,7 @@ def _assignment(name: str, pattern: Pattern, rules: RuleSet) -> Iterator[str]:
     for i, option in enumerate(options):
         mark = lead if i == 0 else f"{'| ':>{len(lead)}}"
         found = roots(option, rules.classes)
-        at = f"    # {_operators(found)}" if len(options) > 1 and found else ""
+        at = f"    # {operators_text(found)}" if len(options) > 1 and found else ""
         yield f"{mark}{pattern_text(_by_name(option))}{at}"
 
 

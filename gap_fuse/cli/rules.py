@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from gap_fuse.cli.rules_check import check
+from gap_fuse.cli.rules_docs import docs
 from gap_fuse.cli.rules_list import list_
 from gap_fuse.cli.rules_new import new
 from gap_fuse.cli.rules_schema import schema
@@ -17,5 +18,5 @@ def rules() -> None:
     """Work on rule files."""
 
 
-for command in (check, list_, new, schema, show, rules_test):
+for command in (check, docs, list_, new, schema, show, rules_test):
     rules.add_command(command)

@@ -23,5 +23,5 @@ def list_(as_json: bool, rules: tuple[Path, ...], kernels: tuple[Path, ...]) -> 
     library = load_library(rules, kernels)
     listed = list_rules(library)
     click.echo(json.dumps(listing_json(listed), indent=2) if as_json else "\n".join(listing_lines(listed)))
-    for note in () if as_json else library.rules.notes:
+    for note in () if as_json else library.notes:
         click.echo(f"note: {note}")
