@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper
-from onnx.reference import ReferenceEvaluator
 
 from fusion_engine import read_model, view
 from fusion_engine.view import view_to_model
@@ -21,6 +20,8 @@ def in_float64(
 
     It evaluates the view: of the newest operators it is right, of old ones not always (BatchNormalization before 15).
     """
+    from onnx.reference import ReferenceEvaluator  # slow to load, and hardly ever needed
+
     try:
         with np.errstate(all="ignore"):
             live = ReferenceEvaluator(widened(view_to_model(view(read_model(model)))))
