@@ -68,7 +68,7 @@ class OperandBinder:
         """Per dim of the operand's tile how the C steps along it: by a stride, by the distance of rows, or as dense."""
         if isinstance(self.implementation.orders.get(a.type.name), str):
             return ("stride",) * len(dims)
-        outer = "pitch" if a.type.name in getattr(self.implementation, "pitch", ()) else "dense"
+        outer = "pitch" if a.type.name in self.implementation.pitch else "dense"
         return tuple("stride" if d.grouped else "dense" if i == len(dims) - 1 else outer for i, d in enumerate(dims))
 
     def _dims(self, a: Actual) -> list[_Dim]:

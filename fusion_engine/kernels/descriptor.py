@@ -102,6 +102,7 @@ class Implementation:
     reads_at: Mapping[str, Literal["first", "last"]] | None = None
     reuse: Mapping[str, tuple[str, ...]] | None = None
     gather: tuple[str, ...] = ()
+    pitch: tuple[str, ...] = ()  # operands whose rows (innermost dims) may lie apart: the call gets the distance
     origin: tuple[str, ...] = ()
     rank: int | None = None  # any-rank groups are flattened to exactly this many axes
     isa: tuple[str, ...] = ()

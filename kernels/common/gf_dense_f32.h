@@ -3,12 +3,12 @@
 #define GF_DENSE_F32_H
 #include "gf_macs.h"
 
-/* Weights are packed [lane / 16][run][16], zero padded; rows of x, y and sums are dense.
+/* Weights are packed [lane / 16][run][16], zero padded; rows of x lie x_row elements apart, rows of y y_row, rows of sums are dense.
    `sums` is NULL, or where partial sums are kept over calls that each bring a part of the run: y is written in the last. */
 typedef struct {
   const float *x, *w, *bias;
   float *y;
-  int32_t run, lanes;
+  int32_t run, lanes, x_row, y_row;
   float lo, hi;
   float *sums;
   int32_t first, last;
@@ -16,12 +16,12 @@ typedef struct {
 
 /* Keeps, or writes to y, the sums of `rows` rows of `count` lanes. */
 static inline void gf_dense_f32_finish(const gf_dense_f32 *d, const float *acc, int32_t acc_row, int32_t at, int32_t rows, int32_t lane, int32_t count) {
-  ptrdiff_t start = (ptrdiff_t)at * d->lanes + lane;
+  ptrdiff_t start = (ptrdiff_t)at * d->lanes + lane, y_start = (ptrdiff_t)at * d->y_row + lane;
   if (d->sums) gf_add_sums_f32(d->sums + start, d->lanes, acc, acc_row, rows, count, d->first);
   if (!d->last) return;
   for (int32_t i = 0; i < rows; i++) {
     const float *sums = d->sums ? d->sums + start + (ptrdiff_t)i * d->lanes : acc + i * acc_row;
-    gf_store_f32(d->y + start + (ptrdiff_t)i * d->lanes, sums, d->bias + lane, count, d->lo, d->hi);
+    gf_store_f32(d->y + y_start + (ptrdiff_t)i * d->y_row, sums, d->bias + lane, count, d->lo, d->hi);
   }
 }
 
@@ -29,7 +29,7 @@ static inline void gf_dense_f32_finish(const gf_dense_f32 *d, const float *acc, 
 GF_INLINE void gf_dense_f32_tile(const gf_dense_f32 *d, int32_t at, int32_t valid, int32_t lane, const int rows, const int blocks) {
   gf_vf32 acc[GF_PIXELS * GF_ROW_BLOCKS * GF_BLOCK_VECTORS] = {{0}};
   const float *x[GF_PIXELS];
-  for (int p = 0; p < rows; p++) x[p] = d->x + (ptrdiff_t)(at + GF_MIN(p, valid - 1)) * d->run;
+  for (int p = 0; p < rows; p++) x[p] = d->x + (ptrdiff_t)(at + GF_MIN(p, valid - 1)) * d->x_row;
   gf_macs_f32(acc, rows, blocks, x, d->w + (ptrdiff_t)lane * d->run, GF_BLOCK * d->run, GF_BLOCK, d->run);
   gf_dense_f32_finish(d, (const float *)acc, blocks * GF_BLOCK, at, valid, lane, GF_MIN(blocks * GF_BLOCK, d->lanes - lane));
 }

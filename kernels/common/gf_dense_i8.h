@@ -4,12 +4,12 @@
 #include "gf_macs.h"
 #include "gf_requantise.h"
 
-/* Weights are packed [lane / 16][run][16], zero padded; rows of x, y and sums are dense.
+/* Weights are packed [lane / 16][run][16], zero padded; rows of x lie x_row elements apart, rows of y y_row, rows of sums are dense.
    `sums` is NULL, or where partial sums are kept over calls that each bring a part of the run: y is written in the last. */
 typedef struct {
   const int8_t *x, *w;
   int8_t *y;
-  int32_t run, lanes, x_zero;
+  int32_t run, lanes, x_row, y_row, x_zero;
   gf_requant by;
   int32_t *sums;
   int32_t first, last;
@@ -17,19 +17,19 @@ typedef struct {
 
 /* Keeps, or writes to y, the sums of `rows` rows of `count` lanes. */
 static inline void gf_dense_i8_finish(const gf_dense_i8 *d, const int32_t *acc, int32_t acc_row, int32_t at, int32_t rows, int32_t lane, int32_t count) {
-  ptrdiff_t start = (ptrdiff_t)at * d->lanes + lane;
+  ptrdiff_t start = (ptrdiff_t)at * d->lanes + lane, y_start = (ptrdiff_t)at * d->y_row + lane;
   gf_requant by = {d->by.bias + lane, d->by.mul + lane, d->by.shift + lane, d->by.zero, d->by.lo, d->by.hi};
   if (d->sums) gf_add_sums_i8(d->sums + start, d->lanes, acc, acc_row, rows, count, d->first);
   if (!d->last) return;
-  if (d->sums) gf_requantise_rows(d->y + start, d->lanes, d->sums + start, d->lanes, rows, count, &by);
-  else gf_requantise_rows(d->y + start, d->lanes, acc, acc_row, rows, count, &by);
+  if (d->sums) gf_requantise_rows(d->y + y_start, d->y_row, d->sums + start, d->lanes, rows, count, &by);
+  else gf_requantise_rows(d->y + y_start, d->y_row, acc, acc_row, rows, count, &by);
 }
 
 /* Rows from `at`, the last of the `valid` ones repeated to fill the registers, by `blocks` blocks of lanes. */
 GF_INLINE void gf_dense_i8_tile(const gf_dense_i8 *d, int32_t at, int32_t valid, int32_t lane, const int rows, const int blocks) {
   gf_vi32 acc[GF_PIXELS * GF_ROW_BLOCKS * GF_BLOCK_VECTORS] = {{0}};
   const int8_t *x[GF_PIXELS];
-  for (int p = 0; p < rows; p++) x[p] = d->x + (ptrdiff_t)(at + GF_MIN(p, valid - 1)) * d->run;
+  for (int p = 0; p < rows; p++) x[p] = d->x + (ptrdiff_t)(at + GF_MIN(p, valid - 1)) * d->x_row;
   gf_macs_i8(acc, rows, blocks, x, d->x_zero, d->w + (ptrdiff_t)lane * d->run, 0, GF_BLOCK * d->run, GF_BLOCK, d->run);
   gf_dense_i8_finish(d, (const int32_t *)acc, blocks * GF_BLOCK, at, valid, lane, GF_MIN(blocks * GF_BLOCK, d->lanes - lane));
 }

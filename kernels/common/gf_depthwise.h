@@ -23,9 +23,9 @@ typedef struct {
   gf_range rows, columns;
 } gf_window;
 
-/* The extents of the tile of x, how windows step over it, and how far its border reaches in. */
+/* The extents of the tile of x, elements from pixel to pixel, how windows step over it, and how far its border reaches in. */
 typedef struct {
-  int32_t h, w, c, r, s, h_before, w_before;
+  int32_t h, w, pitch, r, s, h_before, w_before;
   const int32_t *strides, *dilations;
 } gf_window_space;
 
@@ -33,7 +33,7 @@ typedef struct {
 static inline void gf_windows_of(gf_window *windows, const gf_window_space *x, gf_pixel at, int32_t count, int32_t p, int32_t q) {
   for (int32_t i = 0; i < count; i++, gf_pixel_next(&at, p, q)) {
     int32_t h = at.p * x->strides[0] - x->h_before, w = at.q * x->strides[1] - x->w_before;
-    windows[i].first = ((ptrdiff_t)(at.n * x->h + h) * x->w + w) * x->c;
+    windows[i].first = ((ptrdiff_t)(at.n * x->h + h) * x->w + w) * x->pitch;
     windows[i].rows = gf_taps(h, x->dilations[0], x->r, x->h);
     windows[i].columns = gf_taps(w, x->dilations[1], x->s, x->w);
   }

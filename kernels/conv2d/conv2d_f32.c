@@ -28,7 +28,7 @@ void gf_conv2d_f32(const void *args) {
     int32_t h = at.p * a->strides[0] - a->x_h_before, w = at.q * a->strides[1] - a->x_w_before;
     for (int32_t k = 0; k < a->g * a->k; k++) {
       float sum = window(a, at.n, h, w, k / a->k, k % a->k);
-      gf_store_f32(a->y + (ptrdiff_t)i * a->y_k + k, &sum, a->bias + k, 1, a->lo, a->hi);
+      gf_store_f32(a->y + (ptrdiff_t)i * a->y_pitch + k, &sum, a->bias + k, 1, a->lo, a->hi);
     }
   }
 }

@@ -12,7 +12,7 @@ GF_INLINE void tile(const call *a, const gf_conv_f32 *conv, const gf_windows *wi
   gf_add_sums_f32(sums, a->k, (const float *)acc, blocks * GF_BLOCK, valid, lanes, a->first);
   if (!a->last) return;
   for (int32_t i = 0; i < valid; i++) {
-    gf_store_f32(a->y + (ptrdiff_t)(at + i) * a->k + k, sums + (ptrdiff_t)i * a->k, a->bias + k, lanes, a->lo, a->hi);
+    gf_store_f32(a->y + (ptrdiff_t)(at + i) * a->y_pitch + k, sums + (ptrdiff_t)i * a->k, a->bias + k, lanes, a->lo, a->hi);
   }
 }
 

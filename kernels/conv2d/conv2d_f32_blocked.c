@@ -9,7 +9,7 @@ GF_INLINE void tile(const call *a, const gf_conv_f32 *conv, const gf_windows *wi
   const int32_t lanes = GF_MIN(blocks * GF_BLOCK, a->k - k);
   gf_conv_f32_sums(conv, windows, k, acc, blocks);
   for (int32_t i = 0; i < valid; i++) {
-    gf_store_f32(a->y + (ptrdiff_t)(at + i) * a->k + k, (const float *)(acc + i * blocks * GF_BLOCK_VECTORS), a->bias + k, lanes, a->lo, a->hi);
+    gf_store_f32(a->y + (ptrdiff_t)(at + i) * a->y_pitch + k, (const float *)(acc + i * blocks * GF_BLOCK_VECTORS), a->bias + k, lanes, a->lo, a->hi);
   }
 }
 

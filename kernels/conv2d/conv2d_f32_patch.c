@@ -38,7 +38,7 @@ GF_INLINE void tile(const call *a, const float *const *x, int32_t at, int32_t va
   int32_t run = a->r * a->s * a->c;
   gf_macs_f32(acc, GF_PIXELS, blocks, x, a->weight + (ptrdiff_t)k * run, GF_BLOCK * run, GF_BLOCK, run);
   for (int32_t i = 0; i < valid; i++) {
-    gf_store_f32(a->y + (ptrdiff_t)(at + i) * a->k + k, (const float *)(acc + i * blocks * GF_BLOCK_VECTORS), a->bias + k,
+    gf_store_f32(a->y + (ptrdiff_t)(at + i) * a->y_pitch + k, (const float *)(acc + i * blocks * GF_BLOCK_VECTORS), a->bias + k,
                  GF_MIN(blocks * GF_BLOCK, a->k - k), a->lo, a->hi);
   }
 }

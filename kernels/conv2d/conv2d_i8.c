@@ -29,7 +29,7 @@ void gf_conv2d_i8(const void *args) {
     for (int32_t k = 0; k < a->g * a->k; k++) {
       int32_t sum = window(a, at.n, h, w, k / a->k, k % a->k);
       int64_t scaled = gf_requantise(sum + a->bias[k], a->mul[k], a->shift[k]);
-      a->y[(ptrdiff_t)i * a->y_k + k] = gf_saturate(scaled, a->y_zero, a->lo, a->hi);
+      a->y[(ptrdiff_t)i * a->y_pitch + k] = gf_saturate(scaled, a->y_zero, a->lo, a->hi);
     }
   }
 }

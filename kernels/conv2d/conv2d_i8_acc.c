@@ -13,7 +13,7 @@ GF_INLINE void tile(const call *a, const gf_conv_i8 *conv, const gf_windows *win
   gf_add_sums_i8(sums, a->k, (const int32_t *)acc, blocks * GF_BLOCK, valid, lanes, a->first);
   if (!a->last) return;
   gf_requant by = {a->bias + k, a->mul + k, a->shift + k, a->y_zero, a->lo, a->hi};
-  gf_requantise_rows(a->y + (ptrdiff_t)at * a->k + k, a->k, sums, a->k, valid, lanes, &by);
+  gf_requantise_rows(a->y + (ptrdiff_t)at * a->y_pitch + k, a->y_pitch, sums, a->k, valid, lanes, &by);
 }
 
 void gf_conv2d_i8_acc(const void *args) {

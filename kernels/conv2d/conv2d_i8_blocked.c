@@ -10,7 +10,7 @@ GF_INLINE void tile(const call *a, const gf_conv_i8 *conv, const gf_windows *win
   const int32_t lanes = GF_MIN(blocks * GF_BLOCK, a->k - k);
   gf_conv_i8_sums(conv, windows, k, acc, blocks);
   gf_requant by = {a->bias + k, a->mul + k, a->shift + k, a->y_zero, a->lo, a->hi};
-  gf_requantise_rows(a->y + (ptrdiff_t)at * a->k + k, a->k, (const int32_t *)acc, blocks * GF_BLOCK, valid, lanes, &by);
+  gf_requantise_rows(a->y + (ptrdiff_t)at * a->y_pitch + k, a->y_pitch, (const int32_t *)acc, blocks * GF_BLOCK, valid, lanes, &by);
 }
 
 void gf_conv2d_i8_blocked(const void *args) {

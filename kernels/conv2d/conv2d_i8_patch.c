@@ -39,7 +39,7 @@ GF_INLINE void tile(const call *a, const int8_t *const *x, int32_t at, int32_t v
   int32_t run = a->r * a->s * a->c;
   gf_macs_i8(acc, GF_PIXELS, blocks, x, a->x_zero, a->weight + (ptrdiff_t)k * run, 0, GF_BLOCK * run, GF_BLOCK, run);
   gf_requant by = {a->bias + k, a->mul + k, a->shift + k, a->y_zero, a->lo, a->hi};
-  gf_requantise_rows(a->y + (ptrdiff_t)at * a->k + k, a->k, (const int32_t *)acc, blocks * GF_BLOCK, valid, GF_MIN(blocks * GF_BLOCK, a->k - k), &by);
+  gf_requantise_rows(a->y + (ptrdiff_t)at * a->y_pitch + k, a->y_pitch, (const int32_t *)acc, blocks * GF_BLOCK, valid, GF_MIN(blocks * GF_BLOCK, a->k - k), &by);
 }
 
 void gf_conv2d_i8_patch(const void *args) {

@@ -7,7 +7,7 @@ typedef gf_depthwise_f32_args call;
 /* Sums of `vectors` vectors of channels from c. */
 GF_INLINE void channels(const call *a, const gf_window *window, int32_t c, float *sums, const int vectors) {
   gf_cf32 acc[GF_CHANNEL_VECTORS] = {{0}};
-  const ptrdiff_t row = (ptrdiff_t)a->dilations[0] * a->x_w * a->c, column = (ptrdiff_t)a->dilations[1] * a->c;
+  const ptrdiff_t row = (ptrdiff_t)a->dilations[0] * a->x_w * a->x_pitch, column = (ptrdiff_t)a->dilations[1] * a->x_pitch;
   for (int32_t r = window->rows.begin; r < window->rows.end; r++) {
     const float *x = a->x + (window->first + r * row + window->columns.begin * column + c);
     const float *weight = a->weight + (r * a->s + window->columns.begin) * a->c + c;
@@ -20,7 +20,7 @@ GF_INLINE void channels(const call *a, const gf_window *window, int32_t c, float
 
 /* The sum of one channel, where there are too few for a vector. */
 static void channel(const call *a, const gf_window *window, int32_t c, float *sum) {
-  const ptrdiff_t row = (ptrdiff_t)a->dilations[0] * a->x_w * a->c, column = (ptrdiff_t)a->dilations[1] * a->c;
+  const ptrdiff_t row = (ptrdiff_t)a->dilations[0] * a->x_w * a->x_pitch, column = (ptrdiff_t)a->dilations[1] * a->x_pitch;
   *sum = 0;
   for (int32_t r = window->rows.begin; r < window->rows.end; r++) {
     for (int32_t s = window->columns.begin; s < window->columns.end; s++) {
@@ -49,12 +49,12 @@ static void pixel(const call *a, const gf_window *window, float *y) {
 
 void gf_depthwise_f32(const void *args) {
   const call *a = args;
-  gf_window_space x = {a->x_h, a->x_w, a->c, a->r, a->s, a->x_h_before, a->x_w_before, a->strides, a->dilations};
+  gf_window_space x = {a->x_h, a->x_w, a->x_pitch, a->r, a->s, a->x_h_before, a->x_w_before, a->strides, a->dilations};
   gf_range mine = gf_share(a->n * a->p * a->q);
   gf_pixel at = gf_pixel_at(mine.begin, a->p, a->q);
   for (int32_t i = mine.begin; i < mine.end; i++, gf_pixel_next(&at, a->p, a->q)) {
     gf_window window;
     gf_windows_of(&window, &x, at, 1, a->p, a->q);
-    pixel(a, &window, a->y + (ptrdiff_t)i * a->c);
+    pixel(a, &window, a->y + (ptrdiff_t)i * a->y_pitch);
   }
 }

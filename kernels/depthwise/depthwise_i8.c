@@ -21,7 +21,7 @@ MAC_OF(mac, gf_ci8, gf_ci16, gf_ci32)
 /* Sums of GF_WIDE_CHANNELS channels from c. */
 GF_INLINE void wide_channels(const call *a, const gf_window *window, int32_t c, int32_t *sums) {
   gf_vi32 acc[GF_WIDE_VECTORS] = {{0}};
-  const ptrdiff_t row = (ptrdiff_t)a->dilations[0] * a->x_w * a->c, column = (ptrdiff_t)a->dilations[1] * a->c;
+  const ptrdiff_t row = (ptrdiff_t)a->dilations[0] * a->x_w * a->x_pitch, column = (ptrdiff_t)a->dilations[1] * a->x_pitch;
   for (int32_t r = window->rows.begin; r < window->rows.end; r++) {
     const int8_t *x = a->x + (window->first + r * row + window->columns.begin * column + c);
     const int8_t *weight = a->weight + (r * a->s + window->columns.begin) * a->c + c;
@@ -35,7 +35,7 @@ GF_INLINE void wide_channels(const call *a, const gf_window *window, int32_t c, 
 /* Sums of GF_CHANNELS channels from c. */
 GF_INLINE void channels(const call *a, const gf_window *window, int32_t c, int32_t *sums) {
   gf_ci32 acc = {0};
-  const ptrdiff_t row = (ptrdiff_t)a->dilations[0] * a->x_w * a->c, column = (ptrdiff_t)a->dilations[1] * a->c;
+  const ptrdiff_t row = (ptrdiff_t)a->dilations[0] * a->x_w * a->x_pitch, column = (ptrdiff_t)a->dilations[1] * a->x_pitch;
   for (int32_t r = window->rows.begin; r < window->rows.end; r++) {
     const int8_t *x = a->x + (window->first + r * row + window->columns.begin * column + c);
     const int8_t *weight = a->weight + (r * a->s + window->columns.begin) * a->c + c;
@@ -46,7 +46,7 @@ GF_INLINE void channels(const call *a, const gf_window *window, int32_t c, int32
 
 /* The sum of one channel, where there are too few for a vector. */
 static void channel(const call *a, const gf_window *window, int32_t c, int32_t *sum) {
-  const ptrdiff_t row = (ptrdiff_t)a->dilations[0] * a->x_w * a->c, column = (ptrdiff_t)a->dilations[1] * a->c;
+  const ptrdiff_t row = (ptrdiff_t)a->dilations[0] * a->x_w * a->x_pitch, column = (ptrdiff_t)a->dilations[1] * a->x_pitch;
   *sum = 0;
   for (int32_t r = window->rows.begin; r < window->rows.end; r++) {
     for (int32_t s = window->columns.begin; s < window->columns.end; s++) {
@@ -58,7 +58,7 @@ static void channel(const call *a, const gf_window *window, int32_t c, int32_t *
 /* Requantises `count` channels from c of a few pixels. */
 static void store(const call *a, int8_t *y, const int32_t *sums, int32_t pixels, int32_t c, int32_t count) {
   gf_requant by = {a->bias + c, a->mul + c, a->shift + c, a->y_zero, a->lo, a->hi};
-  gf_requantise_rows(y + c, a->c, sums, GF_WIDE_CHANNELS, pixels, count, &by);
+  gf_requantise_rows(y + c, a->y_pitch, sums, GF_WIDE_CHANNELS, pixels, count, &by);
 }
 
 static void pixels(const call *a, const gf_window *windows, int8_t *y, int32_t count) {
@@ -80,12 +80,12 @@ static void pixels(const call *a, const gf_window *windows, int8_t *y, int32_t c
 
 void gf_depthwise_i8(const void *args) {
   const call *a = args;
-  gf_window_space x = {a->x_h, a->x_w, a->c, a->r, a->s, a->x_h_before, a->x_w_before, a->strides, a->dilations};
+  gf_window_space x = {a->x_h, a->x_w, a->x_pitch, a->r, a->s, a->x_h_before, a->x_w_before, a->strides, a->dilations};
   gf_range mine = gf_share(a->n * a->p * a->q);
   for (int32_t i = mine.begin; i < mine.end; i += PIXELS) {
     gf_window windows[PIXELS];
     int32_t count = GF_MIN(PIXELS, mine.end - i);
     gf_windows_of(windows, &x, gf_pixel_at(i, a->p, a->q), count, a->p, a->q);
-    pixels(a, windows, a->y + (ptrdiff_t)i * a->c, count);
+    pixels(a, windows, a->y + (ptrdiff_t)i * a->y_pitch, count);
   }
 }

@@ -4,7 +4,7 @@
 
 void gf_linear_f32(const void *args) {
   const gf_linear_f32_args *a = args;
-  gf_dense_f32 d = {a->x, a->weight, a->bias, a->y, a->k, a->j, a->lo, a->hi, NULL, 1, 1};
+  gf_dense_f32 d = {a->x, a->weight, a->bias, a->y, a->k, a->j, a->x_pitch, a->y_pitch, a->lo, a->hi, NULL, 1, 1};
   gf_range rows = {0, a->m};
   gf_dense_f32_box(&d, rows, gf_share_step(a->j, GF_BLOCK));
 }

@@ -55,7 +55,7 @@ def varying(unit: CallUnit) -> list[Affine]:
 
 
 def _line_of(m: ArgMember) -> str:
-    by_name = ("pointer", "extent", "before", "after", "strides", "scratch", "pitch")
+    by_name = ("pointer", "extent", "before", "after", "rows", "strides", "scratch", "pitch")
     if m.kind in by_name:
         return m.of
     return "accumulator" if m.kind in ("first", "last") else m.kind

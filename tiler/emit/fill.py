@@ -42,6 +42,8 @@ def member_value(member: ArgMember, tile: Tile) -> Value:
             return _dim_value(member, tile, member.kind)
         case "dim_at":
             return _dim_value(member, tile, "start")
+        case "rows":
+            return _rows(member.of, tile)
         case "strides":
             return _strides(member, tile)
         case "axis":
@@ -109,6 +111,18 @@ def _group_axis(kernel: Kernel, operand: str) -> str:
         if isinstance(index, Name) and index.name in groups:
             return index.name
     raise GapFuseError(f"kernel `{kernel.name}`: no group axis walks `{operand}`")
+
+
+def _rows(name: str, tile: Tile) -> Affine:
+    """Elements from one row to the next: of a tile that stays, those of the dim around the rows that moves."""
+    if name not in tile.operands:
+        return number(0)
+    operand, box = tile.operands[name], tile.boxes[name]
+    if name in tile.stays:
+        for dim, stride in reversed(list(zip(box[:-1], operand.far_strides[:-1], strict=True))):
+            if dim.extent != number(1):
+                return number(stride)
+    return box[-1].extent
 
 
 def _strides_in_l1(name: str, tile: Tile) -> list[Affine]:
