@@ -84,15 +84,17 @@ def integers(model: onnx.ModelProto) -> Made:
 
 
 def shape(model: onnx.ModelProto) -> Made:
-    """A float constant of other extents: [1], [D, 1], [N, D] and one rank more."""
+    """A float constant of other extents: [1], [D, 1], [N, D], one rank more, and those of the result."""
     rng = np.random.default_rng(0)
+    whole = [tuple(d.dim_value for d in o.type.tensor_type.shape.dim) for o in model.graph.output]
+    results = [s for extents in whole for s in (extents, (1, *extents[1:])) if extents]
     for i, name, value in _constants(model):
         if value.dtype != np.float32:
             continue
         d = value.shape[-1] if value.ndim else 1
-        for extents in dict.fromkeys(((1,), (d, 1), (d, d), (1, *value.shape), (2, *value.shape))):
+        for extents in dict.fromkeys(((1,), (d, 1), (d, d), (1, *value.shape), (2, *value.shape), *results)):
             if extents != value.shape:
-                drawn = np.resize(value, extents) if value.size else rng.random(extents)
+                drawn = rng.permutation(np.resize(value, extents).ravel()).reshape(extents) * 0.75
                 yield f"{name}: {list(extents)}", _with_constant(model, i, drawn.astype(np.float32))
 
 

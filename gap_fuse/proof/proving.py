@@ -44,7 +44,7 @@ class _Stage:
     effort: Effort
     coverage: Coverage = field(default_factory=Coverage)
     fired: int = 0
-    bases: list[Case] = field(default_factory=list)
+    cases: list[Case] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -95,7 +95,7 @@ def _prove_variant(bench: Bench, variant: Variant, effort: Effort, proof: RulePr
         if failure is not None:
             proof.failures.append(failure)
             continue
-        for case in stage.bases:
+        for case in bases(stage.cases, effort.bases):
             proof.failures += try_near_misses(bench, variant, case, found, stage.seed(-1), effort.mutants)
     if any(f.variant == variant.name for f in proof.failures):
         return
@@ -129,6 +129,17 @@ def _draw_cases(stage: _Stage, found: VariantProof, waiting: dict[tuple[Span, in
     return None
 
 
+def bases(cases: Sequence[Case], most: int) -> list[Case]:
+    """The cases to mutate: the one whose extents coincide most, where broadcasting hides least, then the first."""
+
+    def coinciding(case: Case) -> int:
+        extents = [d for array in case.feeds.values() for d in array.shape if d > 1]
+        return len(extents) - len(set(extents))
+
+    square = max(cases, key=coinciding, default=None)
+    return [c for c in (square, *(c for c in cases if c is not square)) if c is not None][:most]
+
+
 def _count(stage: _Stage, found: VariantProof, outcome: Outcome) -> None:
     if outcome.discarded is not None:
         found.discarded[outcome.discarded] += 1
@@ -142,8 +153,7 @@ def _count(stage: _Stage, found: VariantProof, outcome: Outcome) -> None:
         found.worst.add(verdict.worst, verdict.unit)
     if stage.at in outcome.fired:
         stage.fired += 1
-        if len(stage.bases) < stage.effort.bases and outcome.case is not None:
-            stage.bases.append(outcome.case)
+        stage.cases += [outcome.case] if outcome.case is not None else []
 
 
 def _failure(stage: _Stage, choices: Choices, outcome: Outcome) -> Failure:

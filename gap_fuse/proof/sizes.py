@@ -19,7 +19,7 @@ def draw_sizes(draft: Draft) -> None:
             dims, extents = what.split(" dims of ")
             draft.sizes[name] = tuple(one(draft, extents) for _ in range(one(draft, dims)))
         elif isinstance(what, str) and not what.startswith("shape "):
-            draft.sizes[name] = one(draft, what)
+            draft.sizes[name] = _coinciding(draft, one(draft, what), what)
     for type_ in draft.rule.given.values():
         for dim in type_.dims or ():
             symbol = dim.lstrip("*")
@@ -30,6 +30,17 @@ def draw_sizes(draft: Draft) -> None:
                     if group
                     else draft.choices.between(*PLAIN)
                 )
+
+
+def _coinciding(draft: Draft, drawn: int, text: str) -> int:
+    """Now and then an earlier size of the same range: square matrices broadcast where others do not."""
+    low, dots, high = text.partition("..")
+    fitting = [
+        v
+        for v in draft.sizes.values()
+        if dots and isinstance(v, int) and _value(draft, low) <= v <= _value(draft, high)
+    ]
+    return draft.choices.pick(fitting) if fitting and draft.choices.below(3) == 2 else drawn
 
 
 def one(draft: Draft, text: str) -> int:
