@@ -97,7 +97,8 @@ def _places(t: Taker, without: str = "") -> str:
 
 
 def _rule_closely(r: RuleReport) -> Iterator[str]:
-    yield f"rule {r.name} ({shown_path(r.span.file)}): fired {_times(r.fired)}, matched {_times(r.able)} more at a cost"
+    more = f"; {_times(r.able)} more it matched, and the cover found cheaper" if r.able else ""
+    yield f"rule {r.name} ({shown_path(r.span.file)}): fired {_times(r.fired)}{more}"
     yield from (f"  fired: {_taken(t)} at {_places(t)}" for t in r.fired[:LISTED])
     if len(r.fired) > LISTED:
         yield f"  and {len(r.fired) - LISTED} more"
@@ -145,7 +146,8 @@ def _attempt(a: Attempt) -> Iterator[str]:
     far = "matched, then declined" if a.depth >= 1 else f"{a.matched} of {max(a.needed, a.matched)} operators matched"
     yield f"{place}rule {a.rule} ({a.variant}) declined: {c.reason}"
     yield from excerpt(c.span, a.source)
-    more = f", and at {a.alike - 1} other nodes alike" if a.alike > 1 else ""
+    others = "1 other node" if a.alike == 2 else f"{a.alike - 1} other nodes"
+    more = f", and at {others} alike" if a.alike > 1 else ""
     yield f"  at:   {a.op} `{short(a.node)}`, {far}{more}"
     for word, text in (("had", c.had), ("want", c.want), ("help", c.help)):
         if text and text not in c.reason.split(": ")[-1:]:
