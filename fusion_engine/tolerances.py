@@ -10,7 +10,7 @@ from collections.abc import Mapping
 KERNEL: Mapping[str, float] = {"float32": 1e-5, "float16": 2e-3, "float64": 1e-12}
 
 # A whole float network against onnxruntime, relative to the output's largest magnitude.
-NETWORK: Mapping[str, float] = {"float32": 1e-4, "float16": 1e-2}
+NETWORK: Mapping[str, float] = {"float32": 1e-4, "float16": 1e-2, "float64": 1e-11}
 
 # An integer kernel against its subgraph on equal inputs, in output steps, for each rounding that it absorbs.
 STEPS_PER_ROUNDING = 1

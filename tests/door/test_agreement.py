@@ -44,6 +44,14 @@ def test_a_reference_far_from_both_excuses_nobody() -> None:
     assert not _judged(1.2, 1.0, 2.0).passed
 
 
+def test_indices_equal_onnxruntimes_or_float64s() -> None:
+    """Off by one of 5,000 is within no tolerance, even where onnxruntime is off by one itself."""
+    exact, runtime = np.array([4999, 17]), np.array([4999, 18])
+    assert agreement(exact, runtime, 0.0, lambda: exact).passed
+    assert not agreement(runtime - 2, runtime, 0.0, lambda: exact).passed
+    assert not agreement(exact, runtime, 0.0, lambda: None).passed
+
+
 SIGMOID = """<ir_version: 8, opset_import: ["" : 17]> t (float[1,4] x) => (float[1,4] y) {
   a = MatMul(x, w)
   y = Sigmoid(a)
