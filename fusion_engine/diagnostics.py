@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
+LONGEST = 200  # characters of a source line that are shown
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Span:
@@ -53,8 +55,19 @@ def excerpt(span: Span | None, source: str | None) -> list[str]:
     if span is None or source is None or not span.line:
         return []
     gutter = f"{span.line:>5} | "
-    width = max(1, min(span.end, len(source) + 1) - span.col)
-    return [gutter + source, " " * (len(gutter) - 2) + "| " + " " * (span.col - 1) + "^" * width]
+    shown, before = _window(source, span.col - 1)
+    width = max(1, min(span.end - span.col, len(shown) - before))
+    return [gutter + shown, " " * (len(gutter) - 2) + "| " + " " * before + "^" * width]
+
+
+def _window(source: str, at: int) -> tuple[str, int]:
+    """The line, or of a very long one the part around column `at` (0-based); and where that column is in it."""
+    if len(source) <= LONGEST:
+        return source, at
+    begin = max(0, min(at, len(source)) - LONGEST // 2)
+    cut = source[begin : begin + LONGEST]
+    lead = "..." if begin else ""
+    return f"{lead}{cut}{'...' if begin + LONGEST < len(source) else ''}", len(lead) + at - begin
 
 
 class GapFuseError(Exception):
