@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from fusion_engine.diagnostics import GapFuseError
 from gap_fuse.cli.options import DIMS, located, parse_dims
 
 
@@ -30,6 +29,7 @@ def new(name: str, folder: Path, model: Path | None, nodes: str | None, dims: tu
 
     The rule is sound (`rules check`); its test fails (`rules test`) until reference and C are written.
     """
+    from fusion_engine.diagnostics import GapFuseError
     from gap_fuse.authoring.scaffolding import new_rule, rule_from
 
     if (model is None) != (nodes is None):
