@@ -15,10 +15,12 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from fusion_engine.closed_calls import ClosedCalls
 from fusion_engine.covering.types import Candidate, Plan
 from fusion_engine.kernels.descriptor import Kernel
 from fusion_engine.pinning import RULE, RULE_VERSION, VARIANT, kernel_name
 from fusion_engine.planning import Planned
+from fusion_engine.regions import body_of
 from fusion_engine.view import FLIP_SIGN, KERNELS, MARKS, Marks, View, ViewNode, marks_to_text, node_to_proto, scopes_of
 from fusion_engine.view.operators import newest, split_op
 from fusion_engine.view.write import flip_function, value_info, written_opset
@@ -48,12 +50,13 @@ def fuse(
     `functions` are the model's own (needed where calls stayed closed); with `kernels`, a sequence is named by the
     kernel that computes, not by a view; `versions` gives rules' versions for the metadata of the functions.
     """
-    write = _Writer(view, kernels or {}, versions or {})
+    opset = written_opset(view)
+    write = _Writer(view, kernels or {}, versions or {}, opset, ClosedCalls(functions, opset))
     for candidate in plan.chosen:
         write.candidate(candidate)
     for output in view.outputs:
         write.constant_output(output)
-    return write.model(functions)
+    return write.model()
 
 
 @dataclass(slots=True)
@@ -61,21 +64,19 @@ class _Writer:
     view: View
     kernels: Mapping[str, Kernel]
     versions: Mapping[str, str]
+    opset: int
+    closed: ClosedCalls
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     functions: dict[tuple[str, str], onnx.FunctionProto] = field(default_factory=dict)
     initializers: dict[str, onnx.TensorProto] = field(default_factory=dict)
     names: dict[str, int] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)  # operators outside the default domain
-    opset: int = 0
-
-    def __post_init__(self) -> None:
-        self.opset = written_opset(self.view)
 
     def candidate(self, c: Candidate) -> None:
         body = body_of(self.view, c)
         if any(n.captures for n in body):
             self.used.update(n.op for n in body if "::" in n.op)
-            self.nodes.extend(node_to_proto(n, self.view, self.opset) for n in body)
+            self.nodes.extend(self.node(n) for n in body)
             for name in (i for n in body for i in n.inputs if i is not None):
                 self.initialize(name)
             return
@@ -118,9 +119,14 @@ class _Writer:
         function.overload = overload
         return self.functions.setdefault((function.name, overload), function)
 
+    def node(self, node: ViewNode) -> onnx.NodeProto:
+        proto = node_to_proto(node, self.view, self.opset)
+        proto.overload = self.closed.overload(self.view, node) or proto.overload
+        return proto
+
     def inner(self, node: ViewNode, rename: dict[str, str]) -> onnx.NodeProto:
         """A node of a body, its values renamed to x0, c0, v0, ..., so that equal bodies are equal bytes."""
-        proto = node_to_proto(node, self.view, self.opset)
+        proto = self.node(node)
         for o in node.outputs:
             if o:
                 rename.setdefault(o, f"v{len(rename)}")
@@ -148,7 +154,7 @@ class _Writer:
         if data is not None and name not in self.view.inputs and name not in self.initializers:
             self.nodes.append(_constant_node(name, np.asarray(data)))
 
-    def model(self, functions: tuple[onnx.FunctionProto, ...]) -> onnx.ModelProto:
+    def model(self) -> onnx.ModelProto:
         graph = helper.make_graph(
             self.nodes,
             self.view.name or "fused",
@@ -156,7 +162,7 @@ class _Writer:
             [value_info(self.view.values[o]) for o in self.view.outputs],
             initializer=list(self.initializers.values()),
         )
-        own = _needed(functions, self.used)
+        own = list(self.closed.written.values())
         flip = [flip_function()] if FLIP_SIGN in self.used else []
         local = {DOMAIN, *(f.domain for f in own), *(o.domain for f in own for o in f.opset_import)}
         domains = sorted(local | {split_op(op)[0] for op in self.used})
@@ -168,23 +174,6 @@ class _Writer:
             functions=[*self.functions.values(), *flip, *own],
             producer_name="gap-fuse",
         )
-
-
-def body_of(view: View, candidate: Candidate) -> list[ViewNode]:
-    """The nodes that make the candidate's results from what it consumes and from stored constants, in topological
-    order."""
-    stop = {*candidate.consumes, *view.inputs}
-    todo = list(candidate.produces)
-    found: set[int] = set()
-    while todo:
-        value = todo.pop()
-        index = view.producer.get(value)
-        if index is None or index in found:
-            continue
-        found.add(index)
-        node = view.nodes[index]
-        todo.extend(i for i in (*node.inputs, *node.captures) if i is not None and i not in stop)
-    return [view.nodes[i] for i in sorted(found)]
 
 
 def _operands(view: View, candidate: Candidate, body: list[ViewNode]) -> tuple[list[str], list[str]]:
@@ -202,19 +191,6 @@ def _operands(view: View, candidate: Candidate, body: list[ViewNode]) -> tuple[l
 def _marks(node: ViewNode) -> Marks:
     scopes = () if node.scopes == scopes_of(node.metadata) else node.scopes
     return Marks(node.origins, node.outputs, scopes, node.metadata)
-
-
-def _needed(functions: tuple[onnx.FunctionProto, ...], used: set[str]) -> list[onnx.FunctionProto]:
-    """The model's functions that are called, by other functions too."""
-    by_name: dict[str, list[onnx.FunctionProto]] = {}
-    for f in functions:
-        by_name.setdefault(f"{f.domain}::{f.name}", []).append(f)
-    todo, seen = sorted(used), set(used)
-    for op in todo:
-        inner = {f"{n.domain}::{n.op_type}" for f in by_name.get(op, ()) for n in f.node if n.domain}
-        todo += sorted(inner - seen)
-        seen |= inner
-    return [f for f in functions if f"{f.domain}::{f.name}" in seen]
 
 
 def keep_metadata(source: onnx.ModelProto, fused: onnx.ModelProto) -> None:

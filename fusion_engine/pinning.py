@@ -92,15 +92,27 @@ def _evidence(pin: Pin) -> str:
 
 
 def lost_pins(
-    model: Model, view: View, lost: Sequence[Pin], rules: RuleSet, kernels: Mapping[str, Kernel], cost: Cost
+    model: Model,
+    view: View,
+    lost: Sequence[Pin],
+    rules: RuleSet,
+    kernels: Mapping[str, Kernel],
+    cost: Cost,
+    doubts: Sequence[str] = (),
 ) -> GapFuseError:
-    """Each call whose rule no longer fires there, with the reason."""
+    """Each call whose rule no longer fires there, with the reason; `doubts` say which names were not believed."""
     where = Span(str(model.path)) if model.path is not None else None
-    return GapFuseError([_lost(view, p, rules, kernels, cost, where) for p in lost[:8]])
+    return GapFuseError([_lost(view, p, rules, kernels, cost, where, doubts) for p in lost[:8]])
 
 
 def _lost(
-    view: View, pin: Pin, rules: RuleSet, kernels: Mapping[str, Kernel], cost: Cost, where: Span | None
+    view: View,
+    pin: Pin,
+    rules: RuleSet,
+    kernels: Mapping[str, Kernel],
+    cost: Cost,
+    where: Span | None,
+    doubts: Sequence[str],
 ) -> Diagnostic:
     call = f"the call `{pin.call}` of {KERNELS}::{pin.kernel}"
     again = "fuse the original model again with the present rules"
@@ -113,6 +125,7 @@ def _lost(
     at = "nothing makes the value" if index is None else f"the value is made by {view.nodes[index].op}"
     reason = next((d.reason for d in declines if d.variant == pin.variant), at)
     changed = (f"the rule has changed: version {pin.version} then, {rule.version} now",)
-    notes = changed if pin.version and pin.version != rule.version else ()
+    doubted = tuple(d for d in doubts if f"rule {pin.rule} ({pin.variant})" in d)
+    notes = (*doubted, *(changed if pin.version and pin.version != rule.version else ()))
     says = f"{call} is by the rule `{pin.rule}` ({pin.variant}), which no longer fires there: {reason}"
     return Diagnostic(says, where, again, notes=notes)

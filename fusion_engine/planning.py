@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from fusion_engine.believing import Check, Judge, Proof, believe, functions_named
 from fusion_engine.bodies import CONTROL, STAYS, inside, match_bodies
 from fusion_engine.covering import Plan, UncoveredError, cover
 from fusion_engine.covering.cost import call_cost, kernel_calls
 from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
+from fusion_engine.evidence import placed, proved
 from fusion_engine.kernels.descriptor import Kernel
-from fusion_engine.language.trees import walk
-from fusion_engine.language.types import OpPattern, RuleSet
+from fusion_engine.language.types import RuleSet
 from fusion_engine.matching import Cost, MatchResult, explain_node, match
 from fusion_engine.matching.operators import callee_matches
 from fusion_engine.model import Model
+from fusion_engine.outlining import outline
 from fusion_engine.pinning import lost_pins, pinned, pins_of
 from fusion_engine.rewriting import Step, rewrite
 from fusion_engine.view import View, ViewNode, operator, view
@@ -27,8 +29,10 @@ SHOWN = 6  # nodes shown
 class Planned:
     """What planning decided, with everything it looked at.
 
-    `closed` are the model's functions (`domain::name`) that stayed calls, `opened` the operators replaced by bodies.
-    `view` is what the rules that rewrite left, in the steps `rewrites`; `matches.notes` says what was cut short.
+    `closed` are the model's functions (`domain::name`) that stayed calls, `opened` the operators replaced by bodies,
+    and the calls of functions that a rule named in vain or that need no name.
+    `view` is what the rules that rewrite left, in the steps `rewrites`; `matches.notes` says what was cut short, and
+    which names were not believed.
     """
 
     model: Model
@@ -62,11 +66,17 @@ class NotCoveredError(GapFuseError):
 
 
 def plan(
-    model: Model, rules: RuleSet, kernels: Mapping[str, Kernel], cores: int = 8, isa: Sequence[str] = ()
+    model: Model,
+    rules: RuleSet,
+    kernels: Mapping[str, Kernel],
+    cores: int = 8,
+    isa: Sequence[str] = (),
+    check: Check | None = None,
 ) -> Planned:
     """The cheapest cover of the model by the rules' kernels, for a team of `cores` with the instruction sets `isa`.
 
-    The kernel calls of a fused model are matched again by the rules they name and kept (`pinning.py`).
+    The kernel calls of a fused model are matched again by the rules they name and kept (`pinning.py`). What a rule
+    takes by a function's or a scope's name is checked against its body (`believing.py`); `check` runs it.
 
     Functions of the model that a rule names stay closed at first; a closed function, or an operator with a body
     in the ONNX standard, is opened where nothing takes it. Raises NotCoveredError naming each node that stays
@@ -74,30 +84,43 @@ def plan(
     """
     cost = call_cost(cores, isa)
     pins = pins_of(model)
+    outlined = outline(model, rules)
+    model = outlined.model
+    judge = Judge(model, outlined.regions, rules, kernels, cost, check)
+    proofs: dict[str, Proof] = {}
+    notes = outlined.notes
     closed, opened = named_functions(model, rules), frozenset[str]()
     lacking: list[Lacking] = []
     while True:
         rewritten = rewrite(view(model, closed, opened), rules)
         seen = rewritten.view
         matches = match(seen, rules, kernels, cost)
-        matches = replace(matches, notes=(*rewritten.notes, *matches.notes))
+        believed = believe(judge, seen, closed, matches.candidates)
+        notes += tuple(n for n in believed.notes if n not in notes)
+        if believed.opened.keys() - opened:
+            proofs.update((call, proof) for call, proof in believed.opened.items() if proof is not None)
+            opened |= believed.opened.keys()
+            continue
+        told = (*notes, *rewritten.notes, *matches.notes)
+        candidates = proved(seen, believed.candidates, tuple(proofs.values()))
+        matches = replace(matches, candidates=candidates, notes=told)
+        stayed = frozenset(n.op for n in seen.nodes if n.op in closed)
         nothing, steps = Plan((), 0.0, 0.0), rewritten.steps
-        attempt = Planned(model, rules, kernels, seen, matches, nothing, closed, opened, cores, tuple(isa), steps)
+        attempt = Planned(model, rules, kernels, seen, matches, nothing, stayed, opened, cores, tuple(isa), steps)
         kept = pinned(seen, matches.candidates, pins, kernels)
         if kept.lost:
-            raise lost_pins(model, seen, kept.lost, rules, kernels, cost)
+            raise lost_pins(model, seen, kept.lost, rules, kernels, cost, notes)
         try:
             chosen = cover(seen, kept.candidates, calls=kernel_calls(kernels))
         except UncoveredError as e:
             lacking.append(Lacking(seen, e.nodes))
             operators = {seen.nodes[n].op for n in e.nodes}
-            to_open = frozenset(op for op in operators - opened if op in closed or _has_body(op))
+            to_open = frozenset(op for op in operators - opened if _has_body(op))
             if not to_open:
                 raise NotCoveredError(_uncovered(model, lacking, rules, kernels, cost), attempt) from e
-            opened |= to_open - closed
-            closed -= to_open
+            opened |= to_open
             continue
-        return replace(attempt, plan=chosen)
+        return replace(attempt, plan=placed(seen, chosen))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +133,7 @@ class Lacking:
 
 def named_functions(model: Model, rules: RuleSet) -> frozenset[str]:
     """The model's functions that a pattern with a string callee could mean."""
-    patterns = (p for rule in rules.rules for v in rule.variants for root in (v.pattern, *v.extra) for p in walk(root))
-    globs = sorted({p.callee for p in patterns if isinstance(p, OpPattern) and p.callee})
+    globs = functions_named(rules)
     functions = [(f"{f.domain}::{f.name}", f.overload) for f in model.proto.functions]
     return frozenset(op for op, overload in functions if any(callee_matches(g, op, overload) for g in globs))
 

@@ -33,6 +33,7 @@ from fusion_engine import (
 from fusion_engine.collection import paused
 from fusion_engine.diagnostics import Diagnostic, Span, did_you_mean
 from gap_fuse.islands import explained_islands
+from gap_fuse.oracle import answers
 from gap_fuse.report import build_report, summary
 from gap_fuse.rooms import room
 from tiler import Schedule, SourceTree, Target, emit, load_target, schedule
@@ -155,7 +156,7 @@ def _compile(
     chosen_target = find_target(target)
     read = read_model(model, dims)
     _check_not_empty(read)
-    planned = plan(read, known_rules, known_kernels, chosen_target.cores, chosen_target.isa)
+    planned = plan(read, known_rules, known_kernels, chosen_target.cores, chosen_target.isa, answers)
     graph = order_layouts(
         apply(planned.view, planned.plan, known_kernels), known_kernels, chosen_target.cores, chosen_target.isa
     )

@@ -11,6 +11,7 @@ from fusion_engine import explain as explain_plan
 from fusion_engine.diagnostics import Diagnostic, Span, excerpt
 from fusion_engine.explanation import Attempt, NodeReport, RuleReport, Taker
 from gap_fuse.library import Library, load_library
+from gap_fuse.oracle import answers
 
 DEFAULT_CORES = 8
 NEAR = 0.5  # share of a pattern that fitted, from which on an attempt is shown in full
@@ -40,7 +41,7 @@ def explain(
     library = load_library(rules, kernels)
     read = read_model(model, dims or {})
     try:
-        planned = plan(read, library.rules, library.kernels, DEFAULT_CORES)
+        planned = plan(read, library.rules, library.kernels, DEFAULT_CORES, check=answers)
     except NotCoveredError as e:
         return Explained(_noted(explain_plan(e.attempt, node=node, rule=rule), library), e.diagnostics)
     return Explained(_noted(explain_plan(planned, node=node, rule=rule), library))

@@ -35,6 +35,11 @@ def prepared(model: onnx.ModelProto) -> Callable[[Mapping[str, np.ndarray]], Map
     return lambda feeds: dict(zip(names, _answers(live, names, feeds), strict=True))
 
 
+def answers(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+    """All outputs by name: the `check` of `fusion_engine.plan`."""
+    return prepared(model)(inputs)
+
+
 def run_oracle(
     model: onnx.ModelProto, outputs: Sequence[str], samples: Samples, tick: Tick = no_progress
 ) -> Mapping[str, np.ndarray]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from fusion_engine.language.expressions import expression_names
 from fusion_engine.language.printing import capture_type_text, expression_text, stored_type_text
-from fusion_engine.language.trees import rename_expression
+from fusion_engine.language.trees import rename_expression, walk
 from fusion_engine.language.types import (
     Absent,
     Alternatives,
@@ -68,6 +68,8 @@ def _covers(
 ) -> bool:
     if wide.region or narrow.region or wide.extra or narrow.extra or len(wide.results) != len(narrow.results):
         return False
+    if wide.scope != narrow.scope and any(isinstance(p, OpPattern) and p.callee for p in walk(narrow.pattern)):
+        return False  # a call of a function is one thing, a region of metadata another
     if wide.scope not in (None, narrow.scope) or wide.shared not in ("all", narrow.shared):
         return False
     fit = _Fit(wide_rule.given, narrow_rule.given, classes)

@@ -15,6 +15,7 @@ from fusion_engine.language.types import AttrPattern, OpPattern
 from fusion_engine.matching.facts import DEQUANTIZE, QUANTIZE, Known, Virtual
 from fusion_engine.matching.literals import LiteralValue, attribute_equals, plain
 from fusion_engine.matching.state import InnerPair, State
+from fusion_engine.view.marks import OUTLINED
 from fusion_engine.view.types import ViewNode
 
 # The input that holds axes; its negative literals count from the rank of input 0, or of the result.
@@ -176,6 +177,8 @@ def _unfit(st: State, node: ViewNode, value: object, output: int, arity: int, va
         return f"another output of {node_name(node)} is needed"
     if not variadic and len(node.inputs) > arity and any(i is not None for i in node.inputs[arity:]):
         return f"{node_name(node)} has more inputs than the {arity} of the pattern"
+    if node.overload.startswith(OUTLINED) and not st.scope:
+        return f"{node_name(node)} is a region of the file's metadata: only a variant with `scope` takes it"
     if st.scope and node.scopes[: len(st.scope)] != st.scope:
         return f"{node_name(node)} lies outside the scope {st.scope[-1].name or st.scope[-1].cls}"
     return None

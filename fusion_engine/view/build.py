@@ -22,7 +22,8 @@ def view(model: Model, closed: frozenset[str] = frozenset(), opened: frozenset[s
     """The model in normal form: see ARCHITECTURE.md, "The view".
 
     `closed` names model-local functions (`domain::name`) that stay calls; all others are inlined.
-    `opened` names operators to replace by their function body in the ONNX standard, where they have one.
+    `opened` names operators to replace by their function body in the ONNX standard, where they have one, and calls
+    (`call_key`) of closed functions that do not stay calls.
     Raises GapFuseError, naming the node, for a graph that contradicts itself.
     """
     with _no_collection():
@@ -33,7 +34,7 @@ def _view(model: Model, closed: frozenset[str], opened: frozenset[str]) -> View:
     proto = model.proto
     where = Span(str(model.path)) if model.path is not None else None
     versions = opsets(proto.opset_import)
-    walk = Walk(library(proto, closed, where), versions, opened)
+    walk = Walk(library(proto, closed, where, opened), versions, opened)
     outputs = list(model.outputs)
     draft = _start(model, where)
     nodes = read_nodes(proto.graph.node, Frame(versions), walk.lib)

@@ -12,22 +12,24 @@ import onnx
 
 from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
 from fusion_engine.view.draft import Node
-from fusion_engine.view.marks import KERNELS, MARKS, Marks, Metadata
+from fusion_engine.view.marks import KERNELS, MARKS, OUTLINED, Marks, Metadata
 from fusion_engine.view.operators import FLIP_SIGN, attribute_value, join_op
 from fusion_engine.view.restored import FunctionKey, computing, restored_names
 from fusion_engine.view.types import FUNCTION, Scope
 
-_CLASSES = "pkg.torch.onnx.class_hierarchy"
-_NAMES = "pkg.torch.onnx.name_scopes"
+CLASSES = "pkg.torch.onnx.class_hierarchy"
+NAMES = "pkg.torch.onnx.name_scopes"
 _DEEPEST = 200  # calls inside calls; a function that calls itself goes past any limit
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Library:
-    """The model-local functions, and which of them stay calls; how often each prefix was given to an inlined body."""
+    """The model-local functions, which of them stay calls, but for the calls in `opened` (`call_key`); how often each
+    prefix was given to an inlined body."""
 
     functions: Mapping[FunctionKey, onnx.FunctionProto]
     closed: frozenset[str]
+    opened: frozenset[str] = frozenset()
     where: Span | None = None
     prefixes: dict[str, int] = field(default_factory=dict)
     restored: Mapping[str, Sequence[Marks]] = field(default_factory=dict)  # see `restored_names`
@@ -38,12 +40,18 @@ class Library:
         count = self.prefixes[label] = self.prefixes.get(label, 0) + 1
         return f"{label}/" if count == 1 else f"{label}_{count}/"
 
-    def body(self, node: onnx.NodeProto) -> onnx.FunctionProto | None:
+    def body(self, node: onnx.NodeProto, prefix: str) -> onnx.FunctionProto | None:
         """The function to put in the place of this node, or None."""
         function = self.functions.get((node.domain, node.op_type, node.overload))
-        if function is None or join_op(node.domain, node.op_type) in self.closed:
+        if function is None:
             return None
-        return function
+        op = join_op(node.domain, node.op_type)
+        return function if op not in self.closed or call_key(op, prefix + _label(node)) in self.opened else None
+
+
+def call_key(op: str, name: str) -> str:
+    """How one call of a function is named among the opened: the function, and the node that the call is."""
+    return f"{op} {name}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,9 +74,11 @@ class Frame:
         return f"{self.prefix}{name}" if self.prefix else name
 
 
-def library(proto: onnx.ModelProto, closed: frozenset[str], where: Span | None) -> Library:
+def library(
+    proto: onnx.ModelProto, closed: frozenset[str], where: Span | None, opened: frozenset[str] = frozenset()
+) -> Library:
     functions = {(f.domain, f.name, f.overload): f for f in proto.functions}
-    return Library(functions, closed | {FLIP_SIGN}, where, restored=restored_names(proto.graph, functions))
+    return Library(functions, closed | {FLIP_SIGN}, opened, where, restored=restored_names(proto.graph, functions))
 
 
 def opsets(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
@@ -79,7 +89,7 @@ def read_nodes(protos: Iterable[onnx.NodeProto], frame: Frame, lib: Library) -> 
     """Draft nodes of a node list, calls of functions that are not closed replaced by their bodies."""
     result: list[Node] = []
     for proto in protos:
-        function = lib.body(proto)
+        function = lib.body(proto, frame.prefix)
         if function is None:
             result.append(_node(proto, frame))
         else:
@@ -143,6 +153,8 @@ def _attributes(proto: onnx.NodeProto, frame: Frame) -> list[onnx.AttributeProto
 def _inlined(call: onnx.NodeProto, function: onnx.FunctionProto, frame: Frame, lib: Library) -> list[Node]:
     if frame.depth > _DEEPEST:
         raise GapFuseError(Diagnostic(f"function `{function.domain}::{function.name}` calls itself", lib.where))
+    if function.overload.startswith(OUTLINED) and frame.depth == 0 and list(call.input) == list(function.input):
+        return read_nodes(function.node, replace(frame, depth=1), lib)  # the file's own nodes, under their names
     rename: dict[str, str | None] = dict.fromkeys(function.input)
     rename.update({f: frame.name(a) for f, a in zip(function.input, call.input, strict=False)})
     returned = {f: frame.name(a) for f, a in zip(function.output, call.output, strict=False) if a}
@@ -170,17 +182,25 @@ def _kernel_nodes(function: onnx.FunctionProto, marks: Sequence[Marks], frame: F
     """The nodes of a kernel call as they were in the model that was fused; what another call has made too, once."""
     pairs = list(zip(computing(function), marks, strict=True))
     names = {o: v for proto, m in pairs for o, v in zip(proto.output, m.values, strict=True) if o}
-    frame = replace(frame, rename={**names, **frame.rename}, metadata=())
-    nodes = read_nodes([n for n in function.node if n.op_type == "Constant"], frame, lib)
+    constants = [n for n in function.node if n.op_type == "Constant"]
+    nodes = read_nodes(constants, frame, lib)
+    names |= {o: frame.name(o) or "" for n in constants for o in n.output}
+    frame = replace(frame, rename={**names, **frame.rename}, prefix="")
     for proto, m in pairs:
         if not lib.made.issuperset(v for v in m.values if v):
             lib.made.update(m.values)
-            nodes += [_marked(n, m) for n in read_nodes([proto], frame, lib)]
+            nodes += _kernel_node(proto, m, frame, lib)
     return nodes
 
 
-def _marked(node: Node, m: Marks) -> Node:
-    return replace(node, origins=m.origins, scopes=m.scopes or scopes_of(m.metadata), metadata=m.metadata)
+def _kernel_node(proto: onnx.NodeProto, m: Marks, frame: Frame, lib: Library) -> list[Node]:
+    """One node inside a kernel call; a call of a function of the model may be opened here."""
+    named = onnx.NodeProto()
+    named.CopyFrom(proto)
+    named.name = m.origins[0] if m.origins else proto.name
+    scopes = m.scopes or scopes_of(m.metadata)
+    nodes = read_nodes([named], replace(frame, scopes=scopes, metadata=m.metadata), lib)
+    return nodes if lib.body(named, "") is not None else [replace(n, origins=m.origins) for n in nodes]
 
 
 def _metadata(proto: onnx.NodeProto, frame: Frame) -> Metadata:
@@ -203,7 +223,7 @@ def _scopes(proto: onnx.NodeProto) -> tuple[Scope, ...]:
 def scopes_of(metadata: Iterable[tuple[str, str]]) -> tuple[Scope, ...]:
     """The module hierarchy that torch's exporter recorded on a node."""
     data = dict(metadata)
-    return _parse_scopes(data.get(_CLASSES, ""), data.get(_NAMES, ""))
+    return _parse_scopes(data.get(CLASSES, ""), data.get(NAMES, ""))
 
 
 @lru_cache(maxsize=4096)

@@ -14,6 +14,7 @@ from fusion_engine.view.types import MODULE, Scope
 
 KERNELS = "gap_fuse.kernels"  # the domain of the functions that stand for kernels
 MARKS = "gap_fuse.nodes"  # the metadata key
+OUTLINED = "scope."  # how overloads of functions begin that stand for a region of the graph: see outlining.py
 
 Metadata = tuple[tuple[str, str], ...]
 
