@@ -130,15 +130,16 @@ def compile(
     dims: Mapping[str, int] | None = None,
     rules: Sequence[Path | str] = (),
     kernels: Sequence[Path | str] = (),
+    minimise: str = "cycles",
 ) -> Result:
     """Compile an ONNX model for a target; write the result with `Result.write(folder)`.
 
-    `l1` and `l2` are bytes for plan data, in place of the target's. `dims` binds symbolic dimensions. `rules` and
-    `kernels` are further folders beside the shipped ones, later ones overriding. Raises GapFuseError for anything that
-    cannot be compiled, saying why.
+    `l1` and `l2` are bytes for plan data, in place of the target's. `minimise` is cycles, bytes, energy, l1, l2 or
+    a sum such as bytes+200*tiles. `dims` binds symbolic dimensions. `rules` and `kernels` are further folders beside
+    the shipped ones, later ones overriding. Raises GapFuseError for anything that cannot be compiled, saying why.
     """
     with paused():
-        return _compile(model, target, l1, l2, dims or {}, rules, kernels)
+        return _compile(model, target, l1, l2, dims or {}, rules, kernels, minimise)
 
 
 def _compile(
@@ -149,6 +150,7 @@ def _compile(
     dims: Mapping[str, int],
     rules: Sequence[Path | str],
     kernels: Sequence[Path | str],
+    minimise: str,
 ) -> Result:
     kernel_folders = (room("kernels"), *(Path(k).resolve() for k in kernels))
     known_kernels = load_kernels(kernel_folders)
@@ -160,7 +162,7 @@ def _compile(
     graph = order_layouts(
         apply(planned.view, planned.plan, known_kernels), known_kernels, chosen_target.cores, chosen_target.isa
     )
-    timetable = schedule(graph, known_kernels, chosen_target, l1=l1, l2=l2)
+    timetable = schedule(graph, known_kernels, chosen_target, l1=l1, l2=l2, minimise=minimise)
     source = emit(graph, known_kernels, timetable, chosen_target, room("targets") / "common")
     return Result(read, known_rules, known_kernels, chosen_target, planned, graph, timetable, source, kernel_folders)
 

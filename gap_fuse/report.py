@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fusion_engine.graph import Call, FusedGraph
-from tiler.schedule import CallPlan, Schedule
+from tiler.schedule import CallPlan, Group, Schedule
 
 Report = Mapping[str, Any]
 FORMAT = 1
@@ -27,6 +27,8 @@ def build_report(
         "outputs": [_port(graph, name) for name in graph.outputs],
         "budgets": dict(schedule.budgets),
         "calls": [_call(c, plans[c.name], c.name in between) for c in graph.calls],
+        "groups": [_group(schedule, g) for g in schedule.groups],
+        "gap": schedule.gap,
         "views": [_view(b) for b in graph.buffers if b.alias is not None and b.provenance is not None],
         "hops": {
             hop: {"bytes": schedule.bytes[hop], "transfers": schedule.transfer_count.get(hop, 0)}
@@ -69,6 +71,20 @@ def _call(call: Call, plan: CallPlan, between_integers: bool) -> dict[str, Any]:
         "cycles": {"compute": plan.compute_cycles, "total": plan.total_cycles},
         "float_between_integers": between_integers,
         "notes": list(plan.notes),
+    }
+
+
+def _group(schedule: Schedule, group: Group) -> dict[str, Any]:
+    plans = schedule.calls[group.first : group.last + 1]
+    return {
+        "calls": [p.call for p in plans],
+        "stay": [{"buffer": s.root, "l1": s.offset, "bytes": s.bytes} for s in schedule.stays if s.root in group.stay],
+        "bytes": {hop: sum(o.bytes.get(hop, 0) for p in plans for o in p.operands) for hop in schedule.bytes},
+        "transfers": {hop: sum(o.transfers.get(hop, 0) for p in plans for o in p.operands) for hop in schedule.bytes},
+        "tiles": sum(p.tiles for p in plans),
+        "bound_bytes": {"l2_l1": group.bound_bytes},
+        "cycles": {"compute": sum(p.compute_cycles for p in plans), "total": sum(p.total_cycles for p in plans)},
+        "l1_bytes": max(p.l1_bytes for p in plans),
     }
 
 
@@ -117,11 +133,22 @@ def summary(report: Report) -> str:
             for name, h in hops.items()
             if name == "l3_l2" and h["bytes"]
         ],
+        *_groups(report),
         f"  cycles    {cycles['compute']:,} computing, {cycles['total']:,} with data movement (modelled)",
         *_islands(report["float_islands"]),
         *[f"  note      {note}" for note in report["notes"]],
     ]
     return "\n".join(lines)
+
+
+def _groups(report: Report) -> list[str]:
+    fused = [g for g in report["groups"] if g["stay"]]
+    if not fused:
+        return []
+    gap = "" if report["gap"] is None else f"; at most {100 * report['gap']:.1f} % above the least (addresses relaxed)"
+    stay = sum(len(g["stay"]) for g in fused)
+    calls = sum(len(g["calls"]) for g in fused)
+    return [f"  fused     {stay} tensors stay in L1, {calls} calls in {len(fused)} groups{gap}"]
 
 
 def _islands(islands: Sequence[Mapping[str, str]]) -> list[str]:

@@ -35,6 +35,21 @@ def decide_homes(options: Sequence[CallOptions], lives: Sequence[Life], near: St
     return decide.settle(draft, final=True)[0]
 
 
+def smallest_l1(options: Sequence[CallOptions]) -> int:
+    """The least L1 that every call fits."""
+    least = [p.l1_bytes for o in options if isinstance(p := o.pick(0), NoFit)]
+    return max(least, default=ALIGNMENT)
+
+
+def smallest_l2_of(options: Sequence[CallOptions], lives: Sequence[Life], near: Stays, target: Target) -> int:
+    """The least L2 that does with what stays in L1."""
+    decide = _Decision(options, lives, near, target.with_budgets(l2=1))
+    if decide.settles():
+        return 1
+    needs = [smallest_stage(o, room, near) for o, room in zip(options, near.room, strict=True)]
+    return _smallest_l2(decide, max(*needs, ALIGNMENT))
+
+
 class _Decision:
     def __init__(self, options: Sequence[CallOptions], lives: Sequence[Life], near: Stays, target: Target) -> None:
         self.options, self.lives, self.near, self.target = options, lives, near, target

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from fusion_engine.graph import FusedGraph
-from tiler.decision import check_l1, decide_homes
+from tiler.decision import check_l1, decide_homes, smallest_l2_of
 from tiler.homes import Homes
 from tiler.liveness import Life, input_roots
 from tiler.near import NearPlan, gaps, place_near
@@ -56,22 +56,49 @@ def _decide(
     staged: frozenset[str],
 ) -> Memory:
     """`staged` activations are taken to lie in L3 where they do not stay."""
-    ends = frozenset(input_roots(graph)) | {graph.storage(n).root for n in graph.outputs}
-    candidates = [v for v in lives if v.root not in ends]
     aside = [0] * len(options)
     least: Stays | None = None
+    while True:
+        stays, near, least = _settle_near(graph, options, lives, target, staged, aside, least)
+        homes = decide_homes(options, lives, stays, target)
+        near = place_near(homes.picked, stays.lives, target.budget("l1"), target.cores)
+        if not any(near.lacking):
+            return Memory(stays, homes, near, _gap(least, stays))
+        _set_aside(aside, near)
+
+
+def smallest_l2(graph: FusedGraph, options: Sequence[CallOptions], lives: Sequence[Life], target: Target) -> int:
+    """The least L2 that does with what stays in L1. Raises GapFuseError: L1 too small."""
+    check_l1(options, target.budget("l1"))
+    stays, _, _ = _settle_near(graph, options, lives, target, frozenset(), [0] * len(options), None)
+    return smallest_l2_of(options, lives, stays, target)
+
+
+def _settle_near(
+    graph: FusedGraph,
+    options: Sequence[CallOptions],
+    lives: Sequence[Life],
+    target: Target,
+    staged: frozenset[str],
+    aside: list[int],
+    least: Stays | None,
+) -> tuple[Stays, NearPlan, Stays]:
+    """What stays and where, all of it placed; `aside` grows until that is so. With it the first, cheapest choice."""
+    ends = frozenset(input_roots(graph)) | {graph.storage(n).root for n in graph.outputs}
+    candidates = [v for v in lives if v.root not in ends]
     while True:
         stays = choose_stays(options, candidates, target.budget("l1"), aside, staged)
         assert stays is not None, "every call fits by itself"
         least = least or stays
         near = _placed(options, stays, target, staged)
         if not any(near.lacking):
-            stays = replace(stays, room=gaps(near, stays, target.budget("l1")))
-            homes = decide_homes(options, lives, stays, target)
-            near = place_near(homes.picked, stays.lives, target.budget("l1"), target.cores)
-        if not any(near.lacking):
-            return Memory(stays, homes, near, _gap(least, stays))
-        aside = [a + _up(lack) for a, lack in zip(aside, near.lacking, strict=True)]
+            return replace(stays, room=gaps(near, stays, target.budget("l1"))), near, least
+        _set_aside(aside, near)
+
+
+def _set_aside(aside: list[int], near: NearPlan) -> None:
+    for i, lack in enumerate(near.lacking):
+        aside[i] += -(-lack // ALIGNMENT) * ALIGNMENT
 
 
 def _placed(options: Sequence[CallOptions], stays: Stays, target: Target, staged: frozenset[str]) -> NearPlan:
@@ -81,10 +108,6 @@ def _placed(options: Sequence[CallOptions], stays: Stays, target: Target, staged
     found = [p for p in picked if isinstance(p, Picked)]
     assert len(found) == len(options), "the choice was among tilings that fit"
     return place_near(found, stays.lives, target.budget("l1"), target.cores)
-
-
-def _up(lack: int) -> int:
-    return -(-lack // ALIGNMENT) * ALIGNMENT
 
 
 def _gap(least: Stays, chosen: Stays) -> float | None:

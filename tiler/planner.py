@@ -11,8 +11,11 @@ from fusion_engine.kernels.descriptor import Kernel
 from tiler.bound import Packing
 from tiler.bounds import call_bytes, network_bounds
 from tiler.cost import align16
+from tiler.decision import smallest_l1
+from tiler.fused import groups
 from tiler.liveness import Life, activation_lives, constant_outputs
-from tiler.memory import Memory, decide_memory
+from tiler.memory import Memory, decide_memory, smallest_l2
+from tiler.objective import objective_of
 from tiler.options import CallOptions, Picked, call_options
 from tiler.placement import Block, place
 from tiler.schedule import CallPlan, Loop, OperandPlan, PackedConstant, Residency, Schedule, Transfer
@@ -27,16 +30,23 @@ def schedule(
     l1: int | None = None,
     l2: int | None = None,
     l3: int | None = None,
+    minimise: str = "cycles",
 ) -> Schedule:
-    """Plan a network on a target: per call the implementation, tiles, loop order and buffers of least modelled
-    cycles under the L1 budget; an address for every buffer; transfers of constants.
+    """Plan a network on a target: the tensors that stay in L1, per call the implementation, tiles, loop order and
+    buffers, at the least modelled cycles; an address for every buffer; transfers of constants.
 
-    `l1`, `l2`, `l3` are bytes for plan data in place of the target's. Raises GapFuseError: a call that no
-    implementation takes, or a memory that is too small, with the smallest size that would do.
+    `l1`, `l2`, `l3` are bytes for plan data in place of the target's. `minimise`: see `objective_of`; `l1` and `l2`
+    take the smallest that works, and the least cycles in it. Raises GapFuseError: a call that no implementation takes,
+    or a memory that is too small, with the smallest size that would do.
     """
     target = target.with_budgets(l1, l2, l3)
-    options = call_options(graph, kernels, target)
+    objective = objective_of(minimise)
+    options = call_options(graph, kernels, target, objective)
     lives = activation_lives(graph)
+    if objective.memory is not None:
+        size = smallest_l1(options) if objective.memory == "l1" else smallest_l2(graph, options, lives, target)
+        target = target.with_budgets(**{objective.memory: size})
+        options = call_options(graph, kernels, target, objective)
     return _Assembly(graph, target, options, lives, decide_memory(graph, options, lives, target)).schedule()
 
 
@@ -88,6 +98,7 @@ class _Assembly:
             compute_cycles=sum(c.compute_cycles for c in calls),
             total_cycles=sum(c.total_cycles for c in calls) + stalls,
             bounds=network_bounds(self.graph, self.options, bound_bytes, self.lives, self.target),
+            groups=groups(self.graph, self.homes.picked, self.memory.stays.lives),
             gap=self.memory.gap,
             notes=(*self.target.beyond(), *self._notes(stalls)),
         )

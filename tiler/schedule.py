@@ -132,6 +132,19 @@ class Transfer:
 
 
 @dataclass(frozen=True, slots=True)
+class Group:
+    """A fused group: calls first..last (inclusive) and the roots that `stay` in L1 between them.
+
+    `bound_bytes` is what the group must move between L2 and L1: its weights, inputs and outputs, each element once.
+    """
+
+    first: int
+    last: int
+    stay: tuple[str, ...]
+    bound_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Bounds:
     """Lower bounds beside the schedule's figures (ARCHITECTURE.md, "Lower bounds")."""
 
@@ -164,6 +177,7 @@ class Schedule:
     compute_cycles: int
     total_cycles: int
     bounds: Bounds
+    groups: tuple[Group, ...]
     gap: float | None  # proven: the objective is at most this fraction above the least; None where nothing is proven
     alignment: int = 16
     notes: tuple[str, ...] = field(default=())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from gap_fuse.cli.options import DIMS, KERNELS, MODEL, RULES, located, parse_dims
+from gap_fuse.cli.options import DIMS, KERNELS, L1, L2, MINIMISE, MODEL, RULES, TARGET, located, parse_dims
 
 
 @click.command("compile")
@@ -20,13 +20,10 @@ from gap_fuse.cli.options import DIMS, KERNELS, MODEL, RULES, located, parse_dim
     type=click.Path(path_type=Path),
     help="Folder for the C, report.json and what verify needs.",
 )
-@click.option(
-    "--target", default="host", show_default=True, help="A shipped target's name, or a folder with a target.yaml."
-)
-@click.option("--l1", type=click.IntRange(min=1), metavar="BYTES", help="L1 bytes for tiles, in place of the target's.")
-@click.option(
-    "--l2", type=click.IntRange(min=1), metavar="BYTES", help="L2 bytes for plan data, in place of the target's."
-)
+@TARGET
+@L1
+@L2
+@MINIMISE
 @DIMS
 @RULES
 @KERNELS
@@ -37,6 +34,7 @@ def compile_command(
     target: str,
     l1: int | None,
     l2: int | None,
+    minimise: str,
     dims: tuple[str, ...],
     rules: tuple[Path, ...],
     kernels: tuple[Path, ...],
@@ -44,7 +42,9 @@ def compile_command(
     """Compile MODEL.onnx to a folder of C."""
     from gap_fuse.compiling import compile as compile_model
 
-    result = compile_model(model, target, l1=l1, l2=l2, dims=parse_dims(dims), rules=rules, kernels=kernels)
+    result = compile_model(
+        model, target, l1=l1, l2=l2, dims=parse_dims(dims), rules=rules, kernels=kernels, minimise=minimise
+    )
     result.write(folder)
     click.echo(result.summary)
     click.echo(f"  written   {folder}")

@@ -29,6 +29,22 @@ KERNELS = click.option(
     type=click.Path(path_type=Path),
     help="Further kernel folders.",
 )
+TARGET = click.option(
+    "--target", default="host", show_default=True, help="A shipped target's name, or a folder with a target.yaml."
+)
+L1 = click.option(
+    "--l1", type=click.IntRange(min=1), metavar="BYTES", help="L1 bytes for plan data, in place of the target's."
+)
+L2 = click.option(
+    "--l2", type=click.IntRange(min=1), metavar="BYTES", help="L2 bytes for plan data, in place of the target's."
+)
+MINIMISE = click.option(
+    "--minimise",
+    default="cycles",
+    show_default=True,
+    metavar="WHAT",
+    help="cycles, bytes, energy, l1, l2, or a sum such as bytes+200*tiles.",
+)
 DIMS = click.option("--dim", "dims", multiple=True, metavar="NAME=VALUE", help="Value of a symbolic dimension.")
 
 
