@@ -14,7 +14,7 @@ import gap_fuse
 from tests.conftest import ROOT
 
 GOLDEN = ROOT / "tests" / "emit" / "golden"
-CALLS = ["conv2d_i8_1"]  # digits at 2,500 bytes of L1: copies of boxes, a split axis, clipped rows
+CALLS = ["conv2d_i8_1"]  # digits at 2,500 bytes of L1: two split axes, tiles sent ahead, a result that stays in L1
 
 
 def _call(name: str) -> str:
