@@ -130,8 +130,8 @@ def _try_entry(
 ) -> bool:
     """Whether another binding of the same nodes could give nothing more."""
     choices = result_choices(facts, s.results, entry)
-    if isinstance(choices, str):
-        taken.refuse(position, _of_entry(entry, Cause(choices)))
+    if isinstance(choices, Cause):
+        taken.refuse(position, _of_entry(entry, choices))
         return True
     settled = True
     for made in choices:
@@ -205,7 +205,7 @@ def _environment(facts: Facts, compiled: Compiled, base: Environment, made: tupl
 
 def _check_storage(compiled: Compiled, s: Solution, entry: EmitEntry, env: Environment, made: tuple[Made, ...]) -> None:
     stored = store_captures(entry, env, compiled.rule.given, compiled.variant.results)
-    if isinstance(stored, str):
+    if isinstance(stored, Cause):
         raise DeclinedError(stored)
     env.update(stored)
     misfit = inner_misfit(entry, s.pairs, env, made)

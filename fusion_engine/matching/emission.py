@@ -15,6 +15,7 @@ from fusion_engine.graph import Alias, CallAttr
 from fusion_engine.kernels.descriptor import Kernel, OperandType
 from fusion_engine.kernels.fitting import why_not
 from fusion_engine.kernels.sizes import Sizes, solve_sizes
+from fusion_engine.language.printing import expression_text
 from fusion_engine.language.types import Emit, EmitEntry, EName, Expression
 from fusion_engine.language.vocabulary import Binding, Unknown, as_attribute, as_operand, evaluate_expression
 from fusion_engine.matching.environment import NOWHERE, Environment
@@ -222,16 +223,27 @@ def _one_operand(o: OperandType, expression: Expression, env: Environment) -> li
 def _operand(o: OperandType, value: Any, expression: Expression | None = None) -> Operand:
     operand = as_operand(value)
     if isinstance(operand, Unknown):
-        raise DeclinedError(operand.reason)
+        raise DeclinedError(_unworked(operand, f"the operand {o.name}", expression))
     if operand is None:
         raise DeclinedError(f"{o.name} is absent")
     if isinstance(operand, ValueRef):
         if o.const:
-            raise DeclinedError(f"{o.name} is not constant")
+            change = "make it an initializer of the model"
+            span = None if expression is None else expression.span
+            raise DeclinedError(Cause(f"{o.name} is not constant", operand.name, "a constant", change, span))
         return operand
     if isinstance(operand, tuple):
         raise DeclinedError(f"{o.name} is several values")
     return Constant(operand, expression)
+
+
+def _unworked(value: Unknown, what: str, expression: Expression | None) -> Cause:
+    """An expression that has no value when compiling, at its place."""
+    want = what if expression is None else f"{what}: {expression_text(expression)}"
+    change = "bind symbolic dimensions: --dim NAME=VALUE" if "unknown" in value.reason else ""
+    return Cause(
+        value.reason, "not known when compiling", want, change, None if expression is None else expression.span
+    )
 
 
 def _cast(kernel: Kernel, name: str, operand: Operand, dtypes: Mapping[str, str]) -> Operand:
@@ -272,7 +284,7 @@ def _attributes(call: Emit, env: Environment) -> dict[str, CallAttr]:
         if type(value) not in PLAIN:
             value = as_attribute(value)
             if isinstance(value, Unknown):
-                raise DeclinedError(value.reason)
+                raise DeclinedError(_unworked(value, f"the attribute {name}", expression))
         attrs[name] = value
     return attrs
 

@@ -9,12 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from fusion_engine.covering.types import Cause
 from fusion_engine.graph import Quantisation
+from fusion_engine.language.printing import stored_type_text
 from fusion_engine.language.types import CaptureType, EmitEntry, StoredType
 from fusion_engine.language.vocabulary import Binding
 from fusion_engine.matching.facts import Facts
 from fusion_engine.matching.state import InnerPair
 
+FLOATS = ("it is float32", "it is float16", "it is float64")
 MAX_CHOICES = 64  # ways to store the results of one match
 
 
@@ -29,13 +32,14 @@ class Made:
     node: int | None
 
 
-def result_choices(facts: Facts, results: Mapping[str, str], entry: EmitEntry) -> Iterator[tuple[Made, ...]] | str:
+def result_choices(facts: Facts, results: Mapping[str, str], entry: EmitEntry) -> Iterator[tuple[Made, ...]] | Cause:
     """Every way to store the results as the entry wants them, or why there is none. `results` maps names to values."""
     options: list[list[Made]] = []
     for name, value in results.items():
-        made = _options(facts, name, value, entry.stored.get(name))
+        wanted = entry.stored.get(name)
+        made = _options(facts, name, value, wanted)
         if isinstance(made, str):
-            return made
+            return _not_stored_so(name, made, wanted)
         options.append(made)
     return islice(product(*options), MAX_CHOICES)
 
@@ -60,9 +64,16 @@ def _options(facts: Facts, name: str, value: str, wanted: StoredType | None) -> 
     return reasons[0] if reasons else f"no {wanted.dtype} storage for {name}: it is {own.dtype or 'of unknown type'}"
 
 
+def _not_stored_so(name: str, reason: str, wanted: StoredType | None) -> Cause:
+    if wanted is None:
+        return Cause(reason)
+    change = "quantise the model, or leave the case to a float entry" if reason.endswith(FLOATS) else ""
+    return Cause(reason, reason.partition(": ")[2], f"{name} stored as {stored_type_text(wanted)}", change, wanted.span)
+
+
 def store_captures(
     entry: EmitEntry, env: Mapping[str, Any], given: Mapping[str, CaptureType], results: tuple[str, ...]
-) -> dict[str, Binding] | str:
+) -> dict[str, Binding] | Cause:
     """Captures with the storage that the entry takes (constants quantised where need be), or the reason against."""
     changed: dict[str, Binding] = {}
     for name, wanted in entry.stored.items():
@@ -73,7 +84,7 @@ def store_captures(
         for part in parts:
             fitted = _fit(name, part, wanted, given.get(name))
             if isinstance(fitted, str):
-                return fitted
+                return _not_stored_so(name, fitted, wanted)
             if fitted is not None and not isinstance(value, tuple):
                 changed[name] = fitted
     return changed
@@ -134,7 +145,7 @@ def _at_compile_time(value: Binding, wanted: StoredType, given: CaptureType | No
 
 def inner_misfit(
     entry: EmitEntry, pairs: tuple[InnerPair, ...], env: Mapping[str, Any], made: tuple[Made, ...]
-) -> str | None:
+) -> Cause | None:
     """Why the entry may not absorb the quantisations inside the match."""
     allowed = dict(entry.inner)
     for pair in pairs:
@@ -142,8 +153,12 @@ def inner_misfit(
         if pair.moved and any(m.quantisation == pair.quantisation for m in made):
             continue
         if pair.label not in allowed:
-            return f"{label} is quantised inside the match"
+            change = f"`inner: {{{label}: same_as(y)}}` allows a quantisation equal to that of the result y"
+            return Cause(f"{label} is quantised inside the match", "QuantizeLinear - DequantizeLinear", "none", change)
         like = env.get(allowed[pair.label])
         if not isinstance(like, Binding) or like.quantisation != pair.quantisation:
-            return f"{label} is quantised inside the match unlike {allowed[pair.label]}"
+            like_name = allowed[pair.label]
+            return Cause(
+                f"{label} is quantised inside the match unlike {like_name}", "another scale", f"as {like_name}"
+            )
     return None
