@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from fusion_engine.diagnostics import GapFuseError
 from fusion_engine.kernels import load_kernels
+from gap_fuse.proof.tiles.building import structure
 from tests.conftest import ROOT
-from tests.harness.build import structure
 from tiler.emit.args import args_header, args_members
 from tiler.emit.ctext import c_float, c_string, comment
 from tiler.emit.pack import pack

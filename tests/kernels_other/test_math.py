@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.harness.build import RUNNER
+from gap_fuse.proof.tiles.building import RUNNER
 
 FUNCTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "gf_expf": np.exp,

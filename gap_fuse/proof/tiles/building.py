@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import os
 import subprocess
 import tempfile
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from fusion_engine.diagnostics import Diagnostic, GapFuseError
 from fusion_engine.kernels.descriptor import Implementation, Kernel
 from tiler.emit.args import ArgMember
 from tiler.emit.sources import KernelSource, common_headers, kernel_source
 
+COMPILER = os.environ.get("CC", "gcc")
 FLAGS = (
     "-std=c99",
     "-Wall",
@@ -33,14 +36,25 @@ int gf_core_id(void);
 int gf_core_count(void);
 int gf_core_id(void) { return core; }
 int gf_core_count(void) { return cores; }
-void harness_run(void (*fn)(const void *), const void *args, int n, const int *order);
-void harness_run(void (*fn)(const void *), const void *args, int n, const int *order) {
+void gf_run_cores(void (*fn)(const void *), const void *args, int n, const int *order);
+void gf_run_cores(void (*fn)(const void *), const void *args, int n, const int *order) {
   cores = n;
   for (int i = 0; i < n; i++) {
     core = order[i];
     fn(args);
   }
 }
+void gf_hide(const void *p, unsigned long n);
+void gf_reveal(const void *p, unsigned long n);
+#ifdef __SANITIZE_ADDRESS__
+void __asan_poison_memory_region(void const volatile *, unsigned long);
+void __asan_unpoison_memory_region(void const volatile *, unsigned long);
+void gf_hide(const void *p, unsigned long n) { __asan_poison_memory_region(p, n); }
+void gf_reveal(const void *p, unsigned long n) { __asan_unpoison_memory_region(p, n); }
+#else
+void gf_hide(const void *p, unsigned long n) { (void)p; (void)n; }
+void gf_reveal(const void *p, unsigned long n) { (void)p; (void)n; }
+#endif
 """
 
 
@@ -53,22 +67,36 @@ class Library:
 
     def run(self, args: ctypes.Structure, order: tuple[int, ...]) -> None:
         numbers = (ctypes.c_int * len(order))(*order)
-        self._lib.harness_run(self._fn, ctypes.byref(args), len(order), numbers)
+        self._lib.gf_run_cores(self._fn, ctypes.byref(args), len(order), numbers)
+
+    def hide(self, address: int, size: int) -> None:
+        """Whoever touches these bytes from C is reported, where the address sanitizer is built in."""
+        self._lib.gf_hide(ctypes.c_void_p(address), ctypes.c_ulong(size))
+
+    def reveal(self, address: int, size: int) -> None:
+        """Undo `hide`."""
+        self._lib.gf_reveal(ctypes.c_void_p(address), ctypes.c_ulong(size))
 
 
-def library(kernel: Kernel, implementation: Implementation, attrs: Mapping[str, object], variadic: int) -> Library:
-    """Compile (with every warning an error) and load."""
+def library(
+    kernel: Kernel,
+    implementation: Implementation,
+    attrs: Mapping[str, object],
+    variadic: int,
+    flags: tuple[str, ...] = FLAGS,
+) -> Library:
+    """Compile (with every warning an error) and load. Raises GapFuseError with what the compiler says."""
     source = kernel_source(kernel, implementation, attrs, variadic)  # type: ignore[arg-type]
     files = tuple(sorted({**common_headers({kernel.name: kernel}), **source.files}.items()))
-    return _library(source.symbol, source.unit, files)
+    return _library(source.symbol, source.unit, files, flags)
 
 
 @cache
-def _library(symbol: str, unit: str, files: tuple[tuple[str, str], ...]) -> Library:
-    key = hashlib.sha256(repr((symbol, unit, files, FLAGS, RUNNER)).encode()).hexdigest()[:24]
+def _library(symbol: str, unit: str, files: tuple[tuple[str, str], ...], flags: tuple[str, ...]) -> Library:
+    key = hashlib.sha256(repr((symbol, unit, files, flags, COMPILER, RUNNER)).encode()).hexdigest()[:24]
     path = _folder() / f"{key}.so"
     if not path.exists():
-        compile_library(path, KernelSource(symbol, unit, dict(files)))
+        compile_library(path, KernelSource(symbol, unit, dict(files)), flags)
     return Library(path, symbol)
 
 
@@ -79,17 +107,17 @@ def _folder() -> Path:
     return folder
 
 
-def compile_library(path: Path, source: KernelSource) -> None:
-    """gcc, in a folder of its own; the result appears whole or not at all."""
+def compile_library(path: Path, source: KernelSource, flags: tuple[str, ...]) -> None:
+    """The host's compiler, in a folder of its own; the result appears whole or not at all."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for file, text in source.files.items():
             (folder / file).write_text(text)
-        (folder / "harness_runner.c").write_text(RUNNER)
-        command = ["gcc", *FLAGS, "-I.", source.unit, "harness_runner.c", "-lm", "-o", "out.so"]
+        (folder / "gf_cores.c").write_text(RUNNER)
+        command = [COMPILER, *flags, "-I.", source.unit, "gf_cores.c", "-lm", "-o", "out.so"]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise AssertionError(f"{source.unit} does not compile:\n{done.stderr}")
+            raise GapFuseError(Diagnostic(f"{source.unit} does not compile:\n{done.stderr}"))
         temporary = path.with_suffix(f".{id(source)}.part")
         temporary.write_bytes((folder / "out.so").read_bytes())
         temporary.replace(path)

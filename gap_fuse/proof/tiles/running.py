@@ -7,13 +7,13 @@ from itertools import product
 from math import prod
 
 import numpy as np
-from hypothesis import strategies as st
 
 from fusion_engine.expr import evaluate, names
 from fusion_engine.graph import FusedGraph, resolve_storage
 from fusion_engine.kernels.descriptor import Implementation, Kernel
-from tests.harness.bind import Attrs, Operands, Orders, bind_kernel
-from tests.harness.build import Library, library, structure
+from gap_fuse.proof.tiles.building import FLAGS, Library, library, structure
+from gap_fuse.proof.tiles.l1 import L1
+from gap_fuse.proof.tiles.one_call import Attrs, Operands, Orders, bind_kernel
 from tiler.bound import BoundCall
 from tiler.emit.affine import number
 from tiler.emit.args import ArgMember, args_members
@@ -21,8 +21,6 @@ from tiler.emit.boxes import AxisRange, DimBox, operand_box
 from tiler.emit.fill import Tile, member_value
 from tiler.emit.pack import pack
 from tiler.schedule import BoundOperand
-
-GUARD = 64  # bytes of known junk on both sides of every L1 buffer
 
 
 class Declined(Exception):  # noqa: N818
@@ -40,6 +38,7 @@ def run_tiled(
     orders: Orders | None = None,
     seed: int = 0,
     dtypes: Mapping[str, str] | None = None,
+    flags: Sequence[str] = FLAGS,
 ) -> dict[str, np.ndarray]:
     """The results (logical order) of the compiled C, computed in tiles of `tiles` (axes left out are whole).
 
@@ -47,40 +46,13 @@ def run_tiled(
     accumulating implementation run innermost with first/last. Cores run one after the other in random order. Tiles,
     scratch and sums stand between guards in L1 and start as junk; a write outside them, or into an operand, fails.
     Operands of `reads_at` hold junk in the other calls. Raises Declined where the implementation does not take the
-    call. `results`, `orders`: see `bind_kernel`.
+    call, StrayAccess for such a write. `results`, `orders`: see `bind_kernel`; `flags`: the compiler's.
     """
     bound = bind_kernel(kernel, implementation, operands, attrs, results, orders, dtypes)
     if isinstance(bound, str):
         raise Declined(bound)
-    run = _Run(kernel, implementation, *bound, operands, cores, np.random.default_rng(seed))
+    run = _Run(kernel, implementation, *bound, operands, cores, np.random.default_rng(seed), tuple(flags))
     return run.all_tiles(tiles or {})
-
-
-def tilings(bound: BoundCall) -> st.SearchStrategy[dict[str, int]]:
-    """Legal tiles of a bound call: a size for every axis, a multiple of its step where it is split; ends are ragged."""
-
-    def sizes(extent: int, step: int, limit: int | None) -> st.SearchStrategy[int]:
-        most = min(extent, limit or extent)
-        steps = list(range(step, most, step)) + ([extent] if most == extent else [most])
-        return st.sampled_from(steps[::-1] or [extent])
-
-    return st.fixed_dictionaries(
-        {a.name: st.just(a.extent) if a.whole else sizes(a.extent, a.step, a.limit) for a in bound.axes}
-    )
-
-
-def run_kernel(
-    kernel: Kernel,
-    implementation: Implementation,
-    operands: Operands,
-    attrs: Attrs,
-    tiles: Mapping[str, int] | None = None,
-    cores: int = 8,
-    results: Mapping[str, Sequence[int]] | None = None,
-    orders: Orders | None = None,
-) -> dict[str, np.ndarray]:
-    """As `run_tiled`."""
-    return run_tiled(kernel, implementation, operands, attrs, tiles, cores, results, orders)
 
 
 class _Run:
@@ -93,6 +65,7 @@ class _Run:
         operands: Operands,
         cores: int,
         rng: np.random.Generator,
+        flags: tuple[str, ...],
     ) -> None:
         self.kernel, self.implementation, self.graph, self.bound = kernel, implementation, graph, bound
         self.cores, self.rng = cores, rng
@@ -102,7 +75,7 @@ class _Run:
         )
         self.members = args_members(kernel, implementation, self.variadic)
         self.structure = structure(self.members)
-        self.library: Library = library(kernel, implementation, dict(bound.attrs), self.variadic)
+        self.library: Library = library(kernel, implementation, dict(bound.attrs), self.variadic, flags)
         self.far = {o.name: self._home(o, operands) for o in bound.operands}
 
     # ---- homes of the operands ----
@@ -136,15 +109,15 @@ class _Run:
     def _outer_tile(self, position: dict[str, tuple[int, int]], over: Sequence[str], sizes: Mapping[str, int]) -> None:
         extents = {a: self.bound.extents[a] for a in over}
         inner = list(_positions(extents, sizes))
-        kept = _L1(self.rng)
+        kept = L1(self.rng)
         for i, p in enumerate(inner):
             kept = self._tile({**position, **p}, i == 0, i == len(inner) - 1, kept)
 
-    def _tile(self, position: Mapping[str, tuple[int, int]], first: bool, last: bool, kept: _L1) -> _L1:
+    def _tile(self, position: Mapping[str, tuple[int, int]], first: bool, last: bool, kept: L1) -> L1:
         ranges = {a: AxisRange(number(at), number(n)) for a, (at, n) in position.items()}
         boxes = {n: operand_box(o, ranges, self.bound.extents) for n, o in self.operands.items()}
         tile = Tile(self.kernel, self.operands, boxes, ranges, self.bound.attrs)
-        l1 = _L1(self.rng)
+        l1 = L1(self.rng)
         for name, o in self.operands.items():
             data = self._outgoing(o, boxes[name]) if o.role == "out" else self._incoming(o, boxes[name], first, last)
             l1.place(name, data)
@@ -190,16 +163,18 @@ class _Run:
 
     # ---- the call ----
 
-    def _call(self, tile: Tile, l1: _L1, first: bool, last: bool) -> None:
+    def _call(self, tile: Tile, l1: L1, first: bool, last: bool) -> None:
         args = self.structure()
         for m in self.members:
             value = self._value(m, tile, l1, first, last)
             setattr(args, m.name, value)
         l1.seal(writable={n for n, o in self.operands.items() if o.role == "out"} | l1.working)
+        l1.guard(self.library)
         self.library.run(args, tuple(int(i) for i in self.rng.permutation(self.cores)))
+        l1.reveal(self.library)
         l1.check(f"{self.kernel.name}/{self.implementation.name}")
 
-    def _value(self, m: ArgMember, tile: Tile, l1: _L1, first: bool, last: bool) -> object:
+    def _value(self, m: ArgMember, tile: Tile, l1: L1, first: bool, last: bool) -> object:
         match m.kind:
             case "pointer" | "scratch" | "accumulator":
                 return l1.address(m.of)
@@ -220,51 +195,6 @@ class _Run:
         flat = self.far[o.name]
         strides = tuple(s * flat.itemsize for s in storage.strides)
         return np.lib.stride_tricks.as_strided(flat[storage.offset :], storage.shape, strides).copy()
-
-
-class _L1:
-    """Buffers between guards. What is not writable must stay as it is."""
-
-    def __init__(self, rng: np.random.Generator) -> None:
-        self.rng = rng
-        self.pitch: dict[str, int] = {}
-        self.working: set[str] = set()
-        self._raw: dict[str, np.ndarray] = {}
-        self._start: dict[str, int] = {}
-        self._data: dict[str, np.ndarray] = {}
-        self._sealed: dict[str, bytes] = {}
-        self._writable: set[str] = set()
-
-    def place(self, name: str, data: np.ndarray, pitch: int = 0, working: bool = False) -> None:
-        raw = np.frombuffer(self.rng.bytes(data.nbytes + 2 * GUARD + 64), np.uint8).copy()
-        start = GUARD + (-(raw.ctypes.data + GUARD - 16)) % 64  # 16-byte aligned, not more
-        raw[start : start + data.nbytes] = np.frombuffer(data.tobytes(), np.uint8)
-        self._raw[name], self._start[name], self._data[name] = raw, start, data
-        if working:
-            self.working.add(name)
-            self.pitch[name] = pitch
-
-    def address(self, name: str) -> int | None:
-        return None if name not in self._raw else self._raw[name].ctypes.data + self._start[name]
-
-    def bytes_of(self, name: str) -> np.ndarray:
-        return self._raw[name][self._start[name] : self._start[name] + self._data[name].nbytes]
-
-    def array(self, name: str) -> np.ndarray:
-        data = self._data[name]
-        return np.frombuffer(self.bytes_of(name).tobytes(), data.dtype).reshape(data.shape)
-
-    def seal(self, writable: set[str]) -> None:
-        self._writable = writable
-        self._sealed = {n: raw.tobytes() for n, raw in self._raw.items()}
-
-    def check(self, what: str) -> None:
-        for name, before in self._sealed.items():
-            now, start, size = self._raw[name].tobytes(), self._start[name], self._data[name].nbytes
-            assert now[:start] == before[:start], f"{what} wrote in front of `{name}`"
-            assert now[start + size :] == before[start + size :], f"{what} wrote behind `{name}`"
-            if name not in self._writable:
-                assert now == before, f"{what} wrote into `{name}`"
 
 
 def _positions(extents: Mapping[str, int], tiles: Mapping[str, int]) -> Iterator[dict[str, tuple[int, int]]]:
