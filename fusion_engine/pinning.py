@@ -80,8 +80,8 @@ def _fits(c: Candidate, pin: Pin, kernels: Mapping[str, Kernel]) -> bool:
 
 def kernel_name(c: Candidate, kernels: Mapping[str, Kernel]) -> str:
     """The kernel that names a candidate: the last that computes, a view where none does."""
-    computing = [call.kernel for call in c.calls if call.kernel not in kernels or kernels[call.kernel].view is None]
-    return (computing or [call.kernel for call in c.calls])[-1]
+    computing = [name for name in c.kernels if name not in kernels or kernels[name].view is None]
+    return (computing or c.kernels)[-1]
 
 
 def _evidence(pin: Pin) -> str:

@@ -13,7 +13,7 @@ from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
 from fusion_engine.evidence import placed, proved
 from fusion_engine.kernels.descriptor import Kernel
 from fusion_engine.language.types import RuleSet
-from fusion_engine.matching import Cost, MatchResult, explain_node, match
+from fusion_engine.matching import Cost, MatchResult, StaleError, explain_node, match
 from fusion_engine.matching.operators import callee_matches
 from fusion_engine.model import Model
 from fusion_engine.outlining import outline
@@ -91,10 +91,11 @@ def plan(
     notes = outlined.notes
     closed, opened = named_functions(model, rules), frozenset[str]()
     lacking: list[Lacking] = []
+    repeats = True
     while True:
         rewritten = rewrite(view(model, closed, opened), rules)
         seen = rewritten.view
-        matches = match(seen, rules, kernels, cost)
+        matches = match(seen, rules, kernels, cost, repeats=repeats)
         believed = believe(judge, seen, closed, matches.candidates)
         notes += tuple(n for n in believed.notes if n not in notes)
         if believed.opened.keys() - opened:
@@ -120,7 +121,18 @@ def plan(
                 raise NotCoveredError(_uncovered(model, lacking, rules, kernels, cost), attempt) from e
             opened |= to_open
             continue
+        if not _complete(chosen):
+            repeats = False
+            continue
         return replace(attempt, plan=placed(seen, chosen))
+
+
+def _complete(chosen: Plan) -> bool:
+    """Whether every candidate that repeats another can be made."""
+    try:
+        return all(c.calls is not None for c in chosen.chosen)
+    except StaleError:
+        return False
 
 
 @dataclass(frozen=True, slots=True)

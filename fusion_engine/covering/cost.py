@@ -33,4 +33,4 @@ def call_cost(cores: int = 8, isa: Sequence[str] = ()) -> Callable[[Kernel, Size
 
 def kernel_calls(kernels: Mapping[str, Kernel]) -> Callable[[Candidate], int]:
     """Counts the calls of a candidate that run code; views do not."""
-    return lambda candidate: sum(1 for c in candidate.calls if kernels[c.kernel].view is None)
+    return lambda candidate: sum(1 for kernel in candidate.kernels if kernels[kernel].view is None)

@@ -43,7 +43,7 @@ def cover(
     fewer calls, then to rule, variant and emit entry. Raises UncoveredError.
     """
     values = number_values(view)
-    items = items_of(candidates, values, cost or (lambda c: c.cost), calls or (lambda c: len(c.calls)))
+    items = items_of(candidates, values, cost or (lambda c: c.cost), calls or (lambda c: len(c.kernels)))
     roots = sorted({values.number[o] for o in view.outputs if o in values.number})
     usable = undominated(viable(items))
     _check_roots(view, values, items, usable, roots)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -19,13 +21,9 @@ class ValueRef:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Constant:
-    """An operand computed at compile time (`let`, `stored`, `multiplier`...), in logical ONNX order.
-
-    `made_by` is the rule's expression that gave it, for matches that are alike.
-    """
+    """An operand computed at compile time (`let`, `stored`, `multiplier`...), in logical ONNX order."""
 
     data: np.ndarray
-    made_by: object = None
 
 
 Operand = ValueRef | Constant
@@ -56,6 +54,7 @@ class Candidate:
     """One way to make `produces` from `consumes`: a rule's variant bound at a place, with one of its `emit` entries.
 
     `nodes` are the view nodes inside. `cost` is cycles on the target plus bytes of the results.
+    A candidate that repeats another one elsewhere (`like`) has its `calls` and `temporaries` made when first asked for.
     """
 
     rule: str
@@ -68,6 +67,45 @@ class Candidate:
     evidence: str
     cost: float
     temporaries: tuple[Temporary, ...] = ()
+    like: Candidate | None = None
+    again: Callable[[Candidate], Candidate] | None = None
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The kernels of its calls, in order."""
+        made = self if self.like is None else self.like
+        return tuple(call.kernel for call in made.calls)
+
+    def elsewhere(
+        self,
+        nodes: frozenset[int],
+        consumes: tuple[str, ...],
+        produces: tuple[str, ...],
+        again: Callable[[Candidate], Candidate],
+    ) -> Candidate:
+        """This candidate at another place; `again` makes it there in full."""
+        other = object.__new__(Candidate)
+        put = object.__setattr__
+        put(other, "rule", self.rule)
+        put(other, "variant", self.variant)
+        put(other, "emit", self.emit)
+        put(other, "nodes", nodes)
+        put(other, "consumes", consumes)
+        put(other, "produces", produces)
+        put(other, "evidence", self.evidence)
+        put(other, "cost", self.cost)
+        put(other, "like", self)
+        put(other, "again", again)
+        return other
+
+    def __getattr__(self, name: str) -> Any:
+        """Asked only for a field that `elsewhere` left open."""
+        if name not in ("calls", "temporaries") or self.again is None:
+            raise AttributeError(name)
+        made = self.again(self)
+        object.__setattr__(self, "calls", made.calls)
+        object.__setattr__(self, "temporaries", made.temporaries)
+        return getattr(made, name)
 
 
 @dataclass(frozen=True, slots=True)

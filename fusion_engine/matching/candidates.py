@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from fusion_engine.covering.types import Candidate, Cause, ValueRef
 from fusion_engine.language.types import EmitEntry, OpPattern
-from fusion_engine.matching.contents import contents_read
 from fusion_engine.matching.emission import DeclinedError, Emission, Emitter
 from fusion_engine.matching.environment import Environment, bind_result
 from fusion_engine.matching.facts import DEQUANTIZE, Facts
 from fusion_engine.matching.index import Compiled
-from fusion_engine.matching.repeats import (
-    constants_between,
-    constants_made,
-    likeness,
-    names_between,
-    renamed,
-    repeatable,
-)
 from fusion_engine.matching.solution import Refusal, Solution, base_environment, broken_condition, leak
 from fusion_engine.matching.storage import Made, inner_misfit, result_choices, store_captures
 from fusion_engine.view.types import View
@@ -54,64 +44,28 @@ class Taken:
 
 
 def candidates_of(
-    facts: Facts, emitter: Emitter, compiled: Compiled, s: Solution, taken: Taken, explain: bool = False
+    facts: Facts, emitter: Emitter, compiled: Compiled, s: Solution, taken: Taken, only: int | None = None
 ) -> None:
-    """Add what the emit entries make of one match to `taken`, and with `explain` why the others do not."""
+    """Add what the emit entries (or the `only` one) make of one match to `taken`, and why the others do not."""
     if len(s.results) != len(compiled.variant.results) or s.nodes in taken.settled:
         return
     leaking = leak(facts, compiled, s)
     if leaking is not None:
         taken.refuse(None, leaking.cause, leaking.nodes)
         return
-    like = None if explain else likeness(facts, compiled, s, _contents(emitter, compiled))
-    if like is None:
-        _emit_entries(facts, emitter, compiled, s, taken)
-        return
-    if like not in emitter.repeats:
-        fresh = Taken()
-        _emit_entries(facts, emitter, compiled, s, fresh)
-        emitter.repeats[like] = (s, fresh) if repeatable(facts, s, fresh.candidates) else None
-    known = emitter.repeats[like]
-    if known is None or not _repeat(facts, compiled, s, *known, taken):
-        _emit_entries(facts, emitter, compiled, s, taken)
+    _emit_entries(facts, emitter, compiled, s, taken, only)
 
 
-def _contents(emitter: Emitter, compiled: Compiled) -> frozenset[str]:
-    if compiled.position not in emitter.contents:
-        emitter.contents[compiled.position] = contents_read(compiled, emitter.kernels)
-    return emitter.contents[compiled.position]
-
-
-def _repeat(facts: Facts, compiled: Compiled, s: Solution, old: Solution, found: Taken, taken: Taken) -> bool:
-    """What an earlier match that is alike gave, under this one's names. False where a constant cannot be made."""
-    names = names_between(old, s)
-    constants = constants_between(facts, names)
-    if not constants_made(found.candidates, constants, lambda: _reals(facts, compiled, s)):
-        return False
-    for c in found.candidates:
-        key = (c.emit, s.nodes, tuple(names[v] for v in c.produces))
-        if key not in taken.keys:
-            taken.keys.add(key)
-            taken.candidates.append(renamed(c, names, constants, s.nodes, _evidence(facts, compiled, s)))
-    if found.settled:
-        taken.settled.add(s.nodes)
-    return True
-
-
-def _reals(facts: Facts, compiled: Compiled, s: Solution) -> Mapping[str, Any]:
-    """The environment of a match without quantised values; empty where the match is refused."""
-    env = base_environment(facts, compiled, s)
-    return {} if isinstance(env, Refusal) else env
-
-
-def _emit_entries(facts: Facts, emitter: Emitter, compiled: Compiled, s: Solution, taken: Taken) -> None:
+def _emit_entries(
+    facts: Facts, emitter: Emitter, compiled: Compiled, s: Solution, taken: Taken, only: int | None
+) -> None:
     env = base_environment(facts, compiled, s)
     if isinstance(env, Refusal):
         taken.refuse(None, env.cause, env.nodes)
         return
     settled = True
     for position, entry in enumerate(compiled.rule.emit):
-        if entry.variants and compiled.variant.name not in entry.variants:
+        if (entry.variants and compiled.variant.name not in entry.variants) or only not in (None, position):
             continue
         settled &= _try_entry(facts, emitter, compiled, s, env, position, entry, taken)
     if settled:

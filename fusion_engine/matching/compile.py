@@ -32,6 +32,7 @@ from fusion_engine.language.vocabulary import Unknown, evaluate_expression
 from fusion_engine.matching.environment import free_names
 from fusion_engine.matching.facts import DEQUANTIZE, Facts, Known, Tensor, Virtual
 from fusion_engine.matching.literals import constant_equals
+from fusion_engine.matching.neighbourhoods import told_by_content
 from fusion_engine.matching.operators import AXES_INPUT, AXES_OF_RESULT, compile_operator
 from fusion_engine.matching.rearrange import chains, expected_map
 from fusion_engine.matching.state import Deferred, State
@@ -118,6 +119,8 @@ def _capture(p: Capture, then: Continue, layout: Layout) -> Matcher:
 
 def _again(st: State, p: Capture | Named, bound: object, value: Value, inner: bool, then: Continue) -> None:
     """The second occurrence of a name: the same value. An inner value's own DequantizeLinear is inside too."""
+    if bound != value and value is not None and st.facts.const(value) is not None:  # type: ignore[arg-type]
+        st.numbers = True
     if not st.facts.same(bound, value):
         if st.explain:
             st.fail(_two_values(st, p, bound, value), *_makers(st, value))
@@ -202,9 +205,12 @@ def _absent(p: Absent, then: Continue) -> Matcher:
 
 def _literal(p: Literal, then: Continue) -> Matcher:
     wanted = p.value
+    size = len(wanted) if isinstance(wanted, tuple) else 1
 
     def literal(st: State, value: Value) -> None:
         const = st.facts.const(value) if isinstance(value, (str, Virtual)) else None
+        if const is not None and const.size == size and not told_by_content(st.facts, value):
+            st.numbers = True
         if (const is not None and constant_equals(const, wanted, None)) or (
             isinstance(value, Known) and value.value == wanted
         ):
@@ -308,6 +314,7 @@ def _rearrange(p: Rearrange, operand: Matcher, layout: Layout) -> Matcher:
             before = len(st.extents)
             st.extents.extend(solved.items())
             st.inside.extend(chain.nodes)
+            st.low = min(st.low, *chain.nodes) if chain.nodes else st.low
             operand(st, chain.source)
             del st.inside[len(st.inside) - len(chain.nodes) :]
             del st.extents[before:]

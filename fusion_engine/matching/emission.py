@@ -51,8 +51,6 @@ class Emitter:
     kernels: Mapping[str, Kernel]
     cost: Cost
     solved: dict[Hashable, tuple[Sizes, float] | str] = field(default_factory=dict)
-    repeats: dict[Hashable, tuple[Any, Any] | None] = field(default_factory=dict)  # a match, and what it gave
-    contents: dict[int, frozenset[str]] = field(default_factory=dict)  # by variant: see contents.py
 
     def emit(self, entry: EmitEntry, env: Environment, made: tuple[Made, ...]) -> Emission:
         """All calls of an entry. Raises DeclinedError."""
@@ -217,10 +215,10 @@ def _one_operand(o: OperandType, expression: Expression, env: Environment) -> li
         if o.optional:
             return []
         raise DeclinedError(f"{o.name} is absent")
-    return [(f"{o.name}0" if o.variadic else o.name, _operand(o, value, expression))]
+    return [(f"{o.name}0" if o.variadic else o.name, _operand(o, value))]
 
 
-def _operand(o: OperandType, value: Any, expression: Expression | None = None) -> Operand:
+def _operand(o: OperandType, value: Any) -> Operand:
     operand = as_operand(value)
     if isinstance(operand, Unknown):
         raise DeclinedError(_unworked(operand, f"the operand {o.name}", expression))
@@ -234,7 +232,7 @@ def _operand(o: OperandType, value: Any, expression: Expression | None = None) -
         return operand
     if isinstance(operand, tuple):
         raise DeclinedError(f"{o.name} is several values")
-    return Constant(operand, expression)
+    return Constant(operand)
 
 
 def _unworked(value: Unknown, what: str, expression: Expression | None) -> Cause:
@@ -258,7 +256,7 @@ def _cast(kernel: Kernel, name: str, operand: Operand, dtypes: Mapping[str, str]
         data = operand.data.astype(np.dtype(dtype))
     if data.dtype.kind in "iub" and not np.array_equal(data.astype(np.float64), operand.data.astype(np.float64)):
         raise DeclinedError(f"{name} holds values that are no {dtype}")
-    return Constant(data, operand.made_by)
+    return Constant(data)
 
 
 def _operand_dtype(kernel: Kernel, o: OperandType, data: np.ndarray, dtypes: Mapping[str, str]) -> str:

@@ -61,8 +61,6 @@ class Facts:
 
     view: View
     more: frozenset[str] = frozenset()  # operators that rewriting may bring in
-    _kinds: dict[str, Hashable | None] = field(default_factory=dict)
-    _plain: dict[str, bool] = field(default_factory=dict)
     _keys: dict[str, Hashable] = field(default_factory=dict)
     _reals: dict[str, np.ndarray | None] = field(default_factory=dict)
     _lenses: dict[int, Quantisation | None] = field(default_factory=dict)
@@ -74,6 +72,23 @@ class Facts:
     @cached_property
     def operators(self) -> frozenset[str]:
         return frozenset(node.op for node in self.view.nodes) | self.more
+
+    @cached_property
+    def parameters(self) -> frozenset[str]:
+        """Constants that are quantised weights, scales or zero points somewhere."""
+        quantisers = (n for n in self.view.nodes if n.op in (QUANTIZE, DEQUANTIZE))
+        return frozenset(v for n in quantisers for v in n.inputs if v is not None and self.view.const(v) is not None)
+
+    @cached_property
+    def zeros(self) -> frozenset[str]:
+        """Zero points of constants, and of nothing else, that are 0 throughout."""
+        weights: set[str] = set()
+        others: set[str] = set()
+        for n in self.view.nodes:
+            if n.op in (QUANTIZE, DEQUANTIZE) and len(n.inputs) > 2 and n.inputs[2] is not None:
+                (others if self.view.const(n.inputs[0]) is None else weights).add(n.inputs[2])
+        constants = ((v, self.view.const(v)) for v in weights - others)
+        return frozenset(v for v, c in constants if c is not None and not c.any())
 
     @cached_property
     def dtypes(self) -> frozenset[str | None]:
@@ -91,47 +106,13 @@ class Facts:
 
     def forget(self, values: Iterable[str]) -> None:
         """Drop what was worked out about values whose maker or users changed."""
-        for known in (self._kinds, self._plain, self._keys, self._reals):
+        for known in (self._keys, self._reals):
             for value in values:
                 known.pop(value, None)
 
     def maker(self, value: str) -> ViewNode | None:
         index = self.view.producer.get(value)
         return None if index is None else self.view.nodes[index]
-
-    def kind(self, name: str, unread: bool) -> Hashable | None:
-        """What expressions can see of a value, its name aside; None for quantised values and large constants.
-
-        `unread`: nothing reads the numbers of a constant, so that its type will do (but for scalars).
-        """
-        const = self.view.values[name].const
-        if unread and const is not None and const.nbytes > SCALAR and const.dtype == np.float32:
-            return (const.shape, "constant") if self._outside_lens(name) else None
-        if name not in self._kinds:
-            self._kinds[name] = self._read_kind(name)
-        return self._kinds[name]
-
-    def _outside_lens(self, name: str) -> bool:
-        """Asked once a value, since a shared constant can have as many users as there are nodes."""
-        if self.has_lens and name not in self._plain:
-            self._plain[name] = self._read_outside(name)
-        return self._plain.get(name, True)
-
-    def _read_outside(self, name: str) -> bool:
-        maker = self.maker(name)
-        if maker is not None and maker.op == DEQUANTIZE:
-            return False
-        return not any(self.view.nodes[u].op == QUANTIZE for u in self.view.users.get(name, ()))
-
-    def _read_kind(self, name: str) -> Hashable | None:
-        value = self.view.values[name]
-        if value.quantisation is not None or value.dtype is None or value.shape is None:
-            return None
-        if not self._outside_lens(name):
-            return None
-        if value.const is None:
-            return (value.dtype, value.shape)
-        return (value.dtype, value.shape, value.const.tobytes()) if value.const.nbytes <= SMALL else None
 
     # ---- the lens ----
 

@@ -53,6 +53,17 @@ class Index:
     by_root: Mapping[str, tuple[Compiled, ...]]
     anywhere: tuple[Compiled, ...]
 
+    @property
+    def all(self) -> tuple[Compiled, ...]:
+        """Every variant once, in order."""
+        found = {c.position: c for several in (*self.by_root.values(), self.anywhere) for c in several}
+        return tuple(c for _, c in sorted(found.items()))
+
+    def of(self, regions: bool) -> Index:
+        """The region variants alone, or the others alone."""
+        kept = {op: tuple(c for c in found if bool(c.region) == regions) for op, found in self.by_root.items()}
+        return Index(kept, tuple(c for c in self.anywhere if bool(c.region) == regions))
+
     def at(self, op: str) -> tuple[Compiled, ...]:
         found = self.by_root.get(op, ())
         if not self.anywhere:

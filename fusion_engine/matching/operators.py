@@ -85,6 +85,8 @@ def compile_operator(
     def operator(st: State, value: object) -> None:
         view = st.facts.view
         index = view.producer.get(value) if value.__class__ is str else None
+        if index is not None and index < st.low:
+            st.low = index
         node = view.nodes[index] if index is not None else _maker(st, value)
         if node is None:
             if st.explain:

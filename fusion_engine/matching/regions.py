@@ -29,6 +29,7 @@ class Regions:
 
     solutions: tuple[Solution, ...]
     limited: bool
+    low: int = 0  # the first of the nodes looked at
 
 
 def regions(
@@ -41,9 +42,9 @@ def regions(
     pattern = p.pattern if isinstance(p, Named) else p
     if not isinstance(pattern, OpPattern) or pattern.rest is None or not _plain(root, members):
         return Regions((), limited=False)
-    whole, limited = _grow(facts, root, members, lambda _: True)
-    once, _ = _grow(facts, root, members, lambda v: _used_once(facts, v))
-    cut, _ = _grow(facts, root, members, lambda v: v not in wanted)
+    whole, low, limited = _grow(facts, root, members, lambda _: True)
+    once, *_ = _grow(facts, root, members, lambda v: _used_once(facts, v))
+    cut, *_ = _grow(facts, root, members, lambda v: v not in wanted)
     found = []
     for nodes in dict.fromkeys((whole, once, cut)):
         if len(nodes) > 1:
@@ -56,7 +57,7 @@ def regions(
             if pattern.op_capture is not None:
                 bound[pattern.op_capture] = Known(tree)
             found.append(Solution(bound, nodes, (), (), (), {result: root.outputs[0]}))
-    return Regions(tuple(found), limited)
+    return Regions(tuple(found), limited, low)
 
 
 def _plain(node: ViewNode, members: frozenset[str]) -> bool:
@@ -69,8 +70,8 @@ def _plain(node: ViewNode, members: frozenset[str]) -> bool:
 
 def _grow(
     facts: Facts, root: ViewNode, members: frozenset[str], takes: Callable[[str], bool]
-) -> tuple[frozenset[int], bool]:
-    """The region whose values `takes` lets in, and whether it is as large as one may be with more to come.
+) -> tuple[frozenset[int], int, bool]:
+    """The region whose values `takes` lets in, the first node seen, and whether there would be more than one may hold.
 
     Users come before makers (descending index), so each node is decided once, when all its users are.
     """
@@ -88,7 +89,7 @@ def _grow(
                 seen.add(maker)
                 heappush(queue, -maker)
     more = any(_joins(facts, facts.view.nodes[-i], members, inside) for i in queue)
-    return frozenset(inside), more
+    return frozenset(inside), min(seen), more
 
 
 def _joins(facts: Facts, node: ViewNode, members: frozenset[str], inside: set[int]) -> bool:

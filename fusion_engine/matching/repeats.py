@@ -1,145 +1,62 @@
-"""Matches alike but for their names: repeated blocks of a network are emitted once and renamed."""
+"""Nodes in equal surroundings: what the rules found at the first is offered again at the others, without a search."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-import numpy as np
-
-from fusion_engine.covering.types import Candidate, Constant, EmittedCall, Operand, ValueRef
-from fusion_engine.language.vocabulary import as_operand, evaluate_expression
-from fusion_engine.matching.facts import SCALAR, Facts, Known
+from fusion_engine.covering.types import Candidate
 from fusion_engine.matching.index import Compiled
-from fusion_engine.matching.solution import Solution
-from fusion_engine.matching.state import Bound, Deferred
+from fusion_engine.matching.neighbourhoods import BEFORE, BEHIND
+from fusion_engine.view.types import View, ViewNode
+
+Place = tuple[int, int] | str  # a node's distance and which of its results; a value far away by its name
 
 
-def likeness(facts: Facts, compiled: Compiled, s: Solution, read: frozenset[str]) -> Hashable | None:
-    """Equal for matches whose candidates differ in names alone; None where that cannot be told.
+@dataclass(frozen=True, slots=True, eq=False)
+class Template:
+    """A candidate with its nodes and values by their distance from the root."""
 
-    `read` are the names whose constants count by content; other constants only by type: what is made of them is made
-    anew.
+    candidate: Candidate
+    compiled: Compiled
+    nodes: tuple[int, ...]
+    consumes: tuple[Place, ...]
+    produces: tuple[Place, ...]
 
-    Quantised values are left out (a scale is a constant of its own), and several results (whether they flow back into
-    an operand depends on the graph around).
-    """
-    if s.pairs or len(s.results) != 1:
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """What is known of all nodes of one class: candidates to offer again, and variants that must be searched."""
+
+    templates: tuple[Template, ...]
+    search: tuple[Compiled, ...]
+
+
+def template_of(view: View, root: ViewNode, compiled: Compiled, c: Candidate) -> Template | None:
+    """None where the candidate takes in a node that is too far away to be the same elsewhere."""
+    if not all(root.index - BEFORE < i <= root.index + BEHIND for i in c.nodes):
         return None
-    seen: dict[str, int] = {}
-    parts: list[Hashable] = [compiled.position, s.extents]
-    for name, bound in s.bound.items():
-        part = _part(facts, bound, seen, name not in read)
-        if part is None:
-            return None
-        parts.append(part)
-    return tuple(parts)
+    consumes = tuple(_place(view, root, v) for v in c.consumes)
+    produces = tuple(_place(view, root, v) for v in c.produces)
+    return Template(c, compiled, tuple(i - root.index for i in c.nodes), consumes, produces)
 
 
-def _part(facts: Facts, bound: Bound, seen: dict[str, int], unread: bool) -> Hashable | None:
-    if bound is None or isinstance(bound, Deferred):
-        return id(bound)  # the variant's own expression
-    if isinstance(bound, Known):
-        return repr(bound.value)  # 1 and 1.0 are not alike
-    if isinstance(bound, tuple):
-        several = tuple(_part(facts, v, seen, unread) for v in bound)
-        return None if None in several else several
-    if not isinstance(bound, str):
-        return None
-    kind = facts.kind(bound, unread)
-    return None if kind is None else (kind, seen.setdefault(bound, len(seen)))
+def _place(view: View, root: ViewNode, value: str) -> Place:
+    maker = view.producer.get(value)
+    if maker is None or not root.index - BEFORE < maker <= root.index + BEHIND:
+        return value
+    return maker - root.index, view.nodes[maker].outputs.index(value)
 
 
-# ---- renaming ----
+def repeated(view: View, t: Template, root: ViewNode, again: Callable[[Candidate], Candidate]) -> Candidate:
+    """The template's candidate at another root; `again` makes its calls when they are asked for."""
+    at, nodes = root.index, view.nodes
+    consumes = [p if isinstance(p, str) else nodes[at + p[0]].outputs[p[1]] for p in t.consumes]
+    produces = [p if isinstance(p, str) else nodes[at + p[0]].outputs[p[1]] for p in t.produces]
+    return t.candidate.elsewhere(frozenset([at + i for i in t.nodes]), tuple(consumes), tuple(produces), again)
 
 
-def names_between(old: Solution, new: Solution) -> dict[str, str]:
-    """Values of one match to those of another that is alike."""
-    names: dict[str, str] = {}
-    for a, b in zip(old.bound.values(), new.bound.values(), strict=True):
-        if isinstance(a, str) and isinstance(b, str):
-            names[a] = b
-        elif isinstance(a, tuple) and isinstance(b, tuple):
-            names.update(zip(a, b, strict=True))
-    return names
-
-
-def constants_between(facts: Facts, names: Mapping[str, str]) -> dict[int, np.ndarray]:
-    """Constants of one match, by identity, to those of the other."""
-    found: dict[int, np.ndarray] = {}
-    for old, new in names.items():
-        a, b = facts.view.const(old), facts.view.const(new)
-        if a is not None and b is not None:
-            found[id(a)] = b
-    return found
-
-
-def repeatable(facts: Facts, s: Solution, candidates: Sequence[Candidate]) -> bool:
-    """Whether every constant operand is a captured constant, or can be made again, or is unlike them all: of none."""
-    values = [v for b in s.bound.values() for v in (b if isinstance(b, tuple) else (b,)) if isinstance(v, str)]
-    own = [const for v in values if (const := facts.view.const(v)) is not None and const.nbytes > SCALAR]
-    same, sizes = {id(c) for c in own}, {c.size for c in own}
-    operands = [o for c in candidates for call in c.calls for _, o in call.operands if isinstance(o, Constant)]
-    return all(id(o.data) in same or o.made_by is not None or o.data.size not in sizes for o in operands)
-
-
-def constants_made(
-    candidates: Sequence[Candidate], constants: dict[int, np.ndarray], environment: Callable[[], Mapping[str, Any]]
-) -> bool:
-    """Add what the operands' expressions give in another match; False where one gives another type than it did."""
-    env: Mapping[str, Any] | None = None
-    for o in (o for c in candidates for call in c.calls for _, o in call.operands):
-        if not isinstance(o, Constant) or id(o.data) in constants or o.made_by is None:
-            continue
-        env = environment() if env is None else env
-        data = as_operand(evaluate_expression(o.made_by, env))  # type: ignore[arg-type]
-        if not isinstance(data, np.ndarray) or data.shape != o.data.shape:
-            return False
-        if data.dtype != o.data.dtype and (data.dtype.kind != "f" or o.data.dtype.kind != "f"):
-            return False
-        with np.errstate(all="ignore"):
-            constants[id(o.data)] = data.astype(o.data.dtype, copy=False)
-    return True
-
-
-def renamed(
-    c: Candidate, names: Mapping[str, str], constants: Mapping[int, np.ndarray], nodes: frozenset[int], evidence: str
-) -> Candidate:
-    """The same candidate at another place; temporaries follow the result they are named by."""
-    temporaries = tuple(replace(t, name=_temporary(t.name, c, names)) for t in c.temporaries)
-    local = {**names, **{t.name: n.name for t, n in zip(c.temporaries, temporaries, strict=True)}}
-    return Candidate(
-        rule=c.rule,
-        variant=c.variant,
-        emit=c.emit,
-        calls=tuple(_call(call, local, constants) for call in c.calls),
-        nodes=nodes,
-        consumes=tuple(dict.fromkeys(names[v] for v in c.consumes)),
-        produces=tuple(names[v] for v in c.produces),
-        evidence=evidence,
-        cost=c.cost,
-        temporaries=temporaries,
-    )
-
-
-def _temporary(name: str, c: Candidate, names: Mapping[str, str]) -> str:
-    root = c.produces[0]
-    return names[root] + name[len(root) :]
-
-
-def _call(call: EmittedCall, names: Mapping[str, str], constants: Mapping[int, np.ndarray]) -> EmittedCall:
-    return EmittedCall(
-        call.kernel,
-        tuple((n, _operand(o, names, constants)) for n, o in call.operands),
-        tuple((n, names[v]) for n, v in call.results),
-        call.attrs,
-        None if call.alias is None else replace(call.alias, of=names[call.alias.of]),
-    )
-
-
-def _operand(operand: Operand, names: Mapping[str, str], constants: Mapping[int, np.ndarray]) -> Operand:
-    if isinstance(operand, ValueRef):
-        return ValueRef(names[operand.name])
-    other = constants.get(id(operand.data))
-    return operand if other is None else Constant(other, operand.made_by)
+def same_of(candidates: Sequence[Candidate], wanted: Candidate) -> Candidate | None:
+    """The one that makes the same of the same nodes by the same entry."""
+    key = (wanted.emit, wanted.nodes, wanted.produces)
+    return next((c for c in candidates if (c.emit, c.nodes, c.produces) == key), None)

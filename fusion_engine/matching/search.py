@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import partial
 
 from fusion_engine.collection import paused
 from fusion_engine.covering.cost import call_cost
 from fusion_engine.covering.types import Candidate, Cause, Decline
+from fusion_engine.diagnostics import GapFuseError
 from fusion_engine.kernels.descriptor import Kernel
 from fusion_engine.language.types import RuleSet
 from fusion_engine.matching.candidates import Refused, Taken, candidates_of
+from fusion_engine.matching.decisive import decided_by_numbers
 from fusion_engine.matching.emission import Cost, Emitter
 from fusion_engine.matching.facts import Facts
 from fusion_engine.matching.index import Compiled, Index, build_index
+from fusion_engine.matching.neighbourhoods import ALONE, BEFORE, BEHIND, Surroundings, surroundings
+from fusion_engine.matching.operators import node_name
 from fusion_engine.matching.regions import regions
-from fusion_engine.matching.solution import solution_of
+from fusion_engine.matching.repeats import Known, Template, repeated, same_of, template_of
+from fusion_engine.matching.solution import Solution, solution_of
 from fusion_engine.matching.state import ExhaustedError, Miss, State
 from fusion_engine.view.types import Scope, View, ViewNode
 
+Search = Callable[[Compiled, ViewNode], None]
 BUDGET = 20_000  # operators matched per variant and root
 CUTS = 32  # roots at which a variant may run out of it before it is tried no more
+
+
+class StaleError(GapFuseError):
+    """A candidate that repeats another one cannot be made, since numbers in its own constants keep it from that."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,6 +45,15 @@ class MatchResult:
 
 
 @dataclass(eq=False)
+class Look:
+    """What a search looked at: the first of its nodes, and whether numbers in constants decided."""
+
+    low: int
+    cut: int
+    numbers: bool = False
+
+
+@dataclass(eq=False)
 class _Run:
     """What one call of match() gathers."""
 
@@ -41,6 +61,8 @@ class _Run:
     emitter: Emitter
     explain: bool
     budget: int
+    look: Look | None = None
+    only: int | None = None  # the one emit entry that is wanted
     candidates: list[tuple[int, int, Candidate]] = field(default_factory=list)  # with root and variant's position
     declines: list[Decline] = field(default_factory=list)
     exhausted: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -63,6 +85,7 @@ def match(
     cost: Cost | None = None,
     explain: bool = False,
     budget: int = BUDGET,
+    repeats: bool = True,
 ) -> MatchResult:
     """Every way that the rules can take nodes of the view onto kernels.
 
@@ -70,17 +93,17 @@ def match(
     declined.
     `cost` prices a call by its kernel and sizes alone (default: `covering.cost.call_cost()`); infinite declines it.
     `budget` bounds the operators tried per variant and root; what hits it is declined and noted.
+    `repeats`: nodes in equal surroundings are searched once. A candidate that repeats another makes its calls when it
+    is asked for them; where numbers in constants keep it from that it raises StaleError: match again without `repeats`.
     """
     facts = Facts(view)
     run = _Run(facts, Emitter(view, kernels, cost or call_cost()), explain, budget)
     index = build_index(facts, rules, explain)
     states: dict[int, State] = {}
     with paused():
-        for node in view.nodes:
-            for compiled in index.at(node.op):
-                if compiled.variant.region is None:
-                    _at_node(run, compiled, states, node)
-        _regions(run, index)
+        around = surroundings(facts) if repeats and not explain else None
+        _everywhere(run, index.of(regions=False), around, lambda c, n: _at_node(run, c, states, n))
+        _regions(run, index.of(regions=True), around)
     return MatchResult(run.ordered, tuple(run.declines), _notes(run))
 
 
@@ -153,7 +176,7 @@ def scopes_at(compiled: Compiled, node: ViewNode) -> Iterator[tuple[Scope, ...]]
 
 def _search(run: _Run, compiled: Compiled, state: State, node: ViewNode, value: str, scope: tuple[Scope, ...]) -> bool:
     """One variant at one value. False where the search was cut off, which leaves the state unfit for use."""
-    state.steps, state.scope = 0, scope
+    state.steps, state.scope, state.low, state.numbers = 0, scope, node.index, False
     if run.explain:
         state.miss = Miss()
     taken = Taken()
@@ -165,19 +188,84 @@ def _search(run: _Run, compiled: Compiled, state: State, node: ViewNode, value: 
         run.keep(node, compiled, taken.candidates)
         return False
     run.keep(node, compiled, taken.candidates)
+    if run.look is not None:
+        run.look.low = min(run.look.low, state.low)
+        run.look.numbers |= state.numbers
     if run.explain:
         _explain(run, compiled, node, taken, state.miss)
     return True
 
 
-def _regions(run: _Run, index: Index) -> None:
+def _regions(run: _Run, index: Index, around: Surroundings | None) -> None:
     """Region variants come last: they are cut where the others' candidates begin and end."""
-    found = {c.position: c for op in run.facts.operators for c in index.at(op) if c.variant.region is not None}
-    wanted = {position: _wanted(run, compiled.region) for position, compiled in found.items()}
-    for node in run.facts.view.nodes if found else ():
-        for compiled in index.at(node.op):
-            if compiled.variant.region is not None:
-                _region(run, compiled, node, wanted[compiled.position])
+    wanted = {c.position: _wanted(run, c.region) for c in index.all}
+    if not wanted:
+        return
+    marks = [any(o in values for values in wanted.values() for o in n.outputs) for n in run.facts.view.nodes]
+    apart = around.apart(marks) if around is not None else None
+    _everywhere(run, index, apart, lambda c, n: _region(run, c, n, wanted[c.position]))
+
+
+def _everywhere(run: _Run, index: Index, around: Surroundings | None, search: Search) -> None:
+    """Search at every node, or offer again what was found at a node in equal surroundings."""
+    variants = {op: index.at(op) for op in run.facts.operators}
+    classes = around.classes if around is not None else None
+    known: dict[int, Known] = {}
+    for node in run.facts.view.nodes:
+        found = variants[node.op]
+        kind = ALONE if classes is None else classes[node.index]
+        if not found or kind == ALONE:
+            for compiled in found:
+                search(compiled, node)
+        elif kind in known:
+            _offer_again(run, known[kind], node, search)
+        else:
+            known[kind] = _learn(run, found, node, search)
+
+
+def _learn(run: _Run, variants: Sequence[Compiled], node: ViewNode, search: Search) -> Known:
+    """Search, and keep what holds of every node in these surroundings."""
+    templates: list[Template] = []
+    again: list[Compiled] = []
+    for compiled in variants:
+        run.look = look = Look(node.index, cut=sum(run.exhausted.values()) + sum(run.limited.values()))
+        before = len(run.candidates)
+        search(compiled, node)
+        found = [template_of(run.facts.view, node, compiled, c) for _, _, c in run.candidates[before:]]
+        here = sum(run.exhausted.values()) + sum(run.limited.values()) > look.cut
+        if here or look.numbers or node.index - look.low > BEFORE - BEHIND or None in found or not _elsewhere(compiled):
+            again.append(compiled)
+        else:
+            templates += [t for t in found if t is not None]
+    run.look = None
+    return Known(tuple(templates), tuple(again))
+
+
+def _elsewhere(compiled: Compiled) -> bool:
+    """Whether what a variant finds depends on the surroundings alone."""
+    return compiled.variant.scope is None and len(compiled.variant.results) == 1
+
+
+def _offer_again(run: _Run, known: Known, node: ViewNode, search: Search) -> None:
+    view = run.facts.view
+    for t in known.templates:
+        again = partial(_made, run, t.compiled, node, search)
+        run.candidates.append((node.index, t.compiled.position, repeated(view, t, node, again)))
+    for compiled in known.search:
+        search(compiled, node)
+
+
+def _made(run: _Run, compiled: Compiled, node: ViewNode, search: Search, wanted: Candidate) -> Candidate:
+    """The candidate in full, by a search of its own."""
+    run.candidates.clear()
+    run.only = wanted.emit
+    search(compiled, node)
+    found = same_of([c for _, _, c in run.candidates], wanted)
+    run.candidates.clear()
+    run.only = None
+    if found is None:
+        raise StaleError(f"the rule {wanted.rule} does not take {node_name(node)} as it takes one like it")
+    return found
 
 
 def _wanted(run: _Run, members: frozenset[str]) -> frozenset[str]:
@@ -195,7 +283,9 @@ def _region(run: _Run, compiled: Compiled, node: ViewNode, wanted: frozenset[str
         key = (compiled.rule.name, variant.name)
         run.limited[key] = run.limited.get(key, 0) + 1
     for solution in found.solutions:
-        candidates_of(run.facts, run.emitter, compiled, solution, taken, run.explain)
+        _offer(run, compiled, solution, taken)
+    if run.look is not None:
+        run.look.low = min(run.look.low, found.low)
     run.keep(node, compiled, taken.candidates)
     if run.explain:
         _explain(run, compiled, node, taken, Miss())
@@ -203,9 +293,15 @@ def _region(run: _Run, compiled: Compiled, node: ViewNode, wanted: frozenset[str
 
 def _collector(run: _Run, compiled: Compiled, taken: Taken) -> Callable[[State], None]:
     def found(st: State) -> None:
-        candidates_of(run.facts, run.emitter, compiled, solution_of(compiled, st), taken, run.explain)
+        _offer(run, compiled, solution_of(compiled, st), taken)
 
     return found
+
+
+def _offer(run: _Run, compiled: Compiled, s: Solution, taken: Taken) -> None:
+    if run.look is not None and not run.look.numbers:
+        run.look.numbers = decided_by_numbers(run.facts, run.emitter.kernels, compiled, s)
+    candidates_of(run.facts, run.emitter, compiled, s, taken, run.only)
 
 
 def _exhausted(run: _Run, compiled: Compiled, node: ViewNode) -> None:

@@ -66,6 +66,8 @@ class State:
     pairs: list[InnerPair] = field(default_factory=list)
     extents: list[tuple[str, int]] = field(default_factory=list)  # axis names of rearranges
     miss: Miss = field(default_factory=Miss)
+    low: int = 0  # the first of the nodes looked at
+    numbers: bool = False  # whether constants were compared whose numbers the surroundings do not tell
 
     def step(self) -> None:
         self.steps += 1

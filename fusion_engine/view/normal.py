@@ -193,7 +193,9 @@ def _value(draft: Draft, node: Node, derived: bool) -> None:
         try:
             results: list[Any] | None = [dequantised(x, scale, draft.const(node.inputs[2]), node.attrs)]
         except (ValueError, IndexError, ZeroDivisionError) as error:
-            reason = f"has a scale or zero point of {list(scale.shape)} that does not fit {list(x.shape)} along its axis"
+            reason = (
+                f"has a scale or zero point of {list(scale.shape)} that does not fit {list(x.shape)} along its axis"
+            )
             raise draft.fail(node, reason) from error
     elif derived and all(draft.const(i) is not None for i in node.inputs if i is not None):
         results = evaluate(draft, node)

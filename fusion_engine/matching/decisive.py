@@ -1,0 +1,148 @@
+"""Whose numbers decide whether, and at what price, a variant's match is taken; all others only become operands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from fusion_engine.expr import Expr, names
+from fusion_engine.kernels.descriptor import Kernel
+from fusion_engine.language.types import EApply, EList, Emit, EmitEntry, EName, Expression
+from fusion_engine.language.vocabulary import as_condition, evaluate_expression
+from fusion_engine.matching.environment import Environment, deferred
+from fusion_engine.matching.facts import Facts, Virtual
+from fusion_engine.matching.index import Compiled
+from fusion_engine.matching.neighbourhoods import told_by_content
+from fusion_engine.matching.solution import Refusal, Solution, base_environment
+from fusion_engine.matching.storage import result_choices
+
+Read = tuple[str, bool]  # a name, and whether it is its lens that is read
+SHAPES = frozenset(("dim", "rank", "shape", "size", "length", "broadcasts", "present", "dtype", "constant", "same_as"))
+LENS = frozenset(("scale", "zero", "stored", "quantised", "multiplier", "shift", "table_i8"))
+
+
+def decided_by_numbers(facts: Facts, kernels: Mapping[str, Kernel], compiled: Compiled, s: Solution) -> bool:
+    """Whether another match in equal surroundings might be taken otherwise, or at another price.
+
+    Conditions are asked in their order: what stands behind one that does not hold anyway decides nothing.
+    """
+    env = base_environment(facts, compiled, s)
+    if isinstance(env, Refusal):
+        return False
+    judge = _Judge(facts, s, {**dict(compiled.variant.let), **deferred(s.bound)}, env)
+    holds = judge.conditions(compiled.variant.where)
+    if not holds:
+        return holds is None
+    entries = (e for e in compiled.rule.emit if not e.variants or compiled.variant.name in e.variants)
+    return any(_entry_decided(judge, e, kernels) for e in entries)
+
+
+def _entry_decided(judge: _Judge, entry: EmitEntry, kernels: Mapping[str, Kernel]) -> bool:
+    if isinstance(result_choices(judge.facts, judge.s.results, entry), str):
+        return False
+    holds = judge.conditions(entry.when)
+    if not holds:
+        return holds is None
+    priced = (e for call in entry.calls for e in _priced(call, kernels))
+    return any(judge.numbers(e) for e in priced) or _quantised_by_numbers(judge.facts, entry, judge.s)
+
+
+@dataclass(frozen=True, eq=False)
+class _Judge:
+    facts: Facts
+    s: Solution
+    lets: Mapping[str, Expression]
+    env: Environment
+
+    def conditions(self, conditions: tuple[tuple[str, Expression], ...]) -> bool | None:
+        """Whether all hold; None where numbers decide. One that cannot be told yet is taken to hold."""
+        for _, condition in conditions:
+            if self.numbers(condition):
+                return None
+            if as_condition(evaluate_expression(condition, self.env)) is False:
+                return False
+        return True
+
+    def numbers(self, expression: Expression) -> bool:
+        """Whether the expression reads numbers that the surroundings do not tell."""
+        return any(self._untold(name, lens) for name, lens in self._through_lets(expression))
+
+    def _through_lets(self, expression: Expression) -> Iterator[Read]:
+        waiting = list(self._read(expression, lens=False))
+        seen = set(waiting)
+        while waiting:
+            name, lens = waiting.pop()
+            if name not in self.lets:
+                yield name, lens
+                continue
+            more = [r for r in self._read(self.lets[name], lens) if r not in seen]
+            seen.update(more)
+            waiting += more
+
+    def _read(self, expression: Expression, lens: bool) -> Iterator[Read]:
+        match expression:
+            case EName(name=name):
+                yield name, lens
+            case EApply(fn=fn) if fn in SHAPES:
+                return
+            case EApply(fn="given", args=(EName(name=name), _)) if self.s.bound.get(name) is not None:
+                yield name, lens
+            case EApply(fn=fn, args=parts):
+                for part in parts:
+                    yield from self._read(part, lens or fn in LENS)
+            case EList(items=parts):
+                for part in parts:
+                    yield from self._read(part, lens)
+
+    def _untold(self, name: str, lens: bool) -> bool:
+        if lens and name in self.s.results:
+            return bool(self.facts.quantisers(self.s.results[name]))
+        if lens and any(self.facts.stored(v) is not None for v in _tensors(self.s, name)):
+            return True
+        return any(_untold(self.facts, v) for v in _tensors(self.s, name))
+
+
+def _priced(call: Emit, kernels: Mapping[str, Kernel]) -> Iterator[Expression]:
+    kernel = kernels.get(call.kernel)
+    matters = frozenset[str]() if kernel is None else _attributes_that_matter(kernel)
+    yield from (e for name, e in call.attrs if name in matters)
+    yield from (t.dims for _, t in call.types if t.dims is not None)
+
+
+def _attributes_that_matter(kernel: Kernel) -> frozenset[str]:
+    attrs = frozenset(a.name for a in kernel.attrs)
+    if kernel.view is not None:
+        return attrs
+    read: list[Expr] = [e for _, e in (*kernel.sizes, *kernel.where)]
+    for i in kernel.implementations:
+        tiles = [e for rule in (i.tile or {}).values() for e in (rule.step, rule.max) if e is not None]
+        read += [i.cycles, *(e for _, e in i.when), *(s.bytes for s in i.scratch), *tiles]
+    return attrs & frozenset().union(*(names(e) for e in read))
+
+
+def _tensors(s: Solution, name: str) -> Iterator[str | Virtual]:
+    bound = s.bound.get(name)
+    for value in bound if isinstance(bound, tuple) else (bound,):
+        if isinstance(value, (str, Virtual)):
+            yield value
+
+
+def _untold(facts: Facts, value: str | Virtual) -> bool:
+    """A constant whose numbers the surroundings do not tell."""
+    if not facts.is_const(value):
+        return False
+    return isinstance(value, Virtual) or value in facts.view.producer or not told_by_content(facts, value)
+
+
+def _quantised_by_numbers(facts: Facts, entry: EmitEntry, s: Solution) -> bool:
+    """Float constants that may be int8, and activations that must have zero point 0."""
+    for name, wanted in entry.stored.items():
+        if wanted.dtype == "float" or name in s.results:
+            continue
+        for value in _tensors(s, name):
+            stored = facts.stored(value)
+            if stored is None and wanted.dtype == "int8" and _untold(facts, value):
+                return True
+            if stored is not None and wanted.symmetric and stored.const is None:
+                return True
+    return False
