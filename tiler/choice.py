@@ -26,6 +26,7 @@ class Choice:
     l1_bytes: int
     stage_bytes: int
     compute_cycles: int
+    moved_cycles: int  # of all data movement, hidden or not
     total_cycles: int
 
     @property

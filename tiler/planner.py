@@ -178,6 +178,7 @@ class _Assembly:
             tiles=choice.tiles,
             l1_bytes=self.near.ends[number],
             compute_cycles=choice.compute_cycles,
+            moved_cycles=choice.moved_cycles,
             total_cycles=choice.total_cycles,
             bound_bytes={"l2_l1": call_bytes(self.graph, p.bound, self.memory.stays.roots), "l3_l2": 0},
             alternatives=p.compared,

@@ -86,6 +86,7 @@ class CallPlan:
     tiles: int
     l1_bytes: int
     compute_cycles: int
+    moved_cycles: int  # of all data movement, hidden or not
     total_cycles: int  # compute and exposed data movement
     bound_bytes: Mapping[str, int]  # elements read and written once, per hop
     alternatives: int  # how many (implementation, tile, order, buffering) choices were compared

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tiler.bound import BoundCall
 from tiler.choice import Choice, Infeasible
-from tiler.cost import Floats, accumulator_bytes, align16, compute_cycles, scratch_bytes
+from tiler.cost import Floats, accumulator_bytes, align16, compute_cycles, move_cost, scratch_bytes
 from tiler.grid import Grid, Ints, make_grid, operand_axes
 from tiler.target import Target
 from tiler.traffic import OperandTraffic, operand_traffic
@@ -147,8 +147,16 @@ class Space:
             l1_bytes=l1,
             stage_bytes=int(self.stage_bytes(levels)[at]),
             compute_cycles=int(np.ceil(self.full(self.compute)[at])),
+            moved_cycles=sum(self._moved(t, r, v, at) for t, r, v in zip(self.traffic, repeats, levels, strict=True)),
             total_cycles=cycles,
         )
+
+    def _moved(self, t: OperandTraffic, repeat: int, level: str, at: int) -> int:
+        if level == "l1":
+            return 0
+        cost = move_cost(t, level, self.target.hops)
+        each = self.full(cost.issue)[at] + self.full(cost.waited)[at] + self.full(cost.moved)[at]
+        return int(np.ceil(each * repeat))
 
     @staticmethod
     def _depth(reads: frozenset[str], loops: tuple[tuple[str, int], ...]) -> int:

@@ -16,6 +16,7 @@ from gap_fuse.cli.quantize import quantize
 from gap_fuse.cli.rules import rules
 from gap_fuse.cli.run import run
 from gap_fuse.cli.stats import stats
+from gap_fuse.cli.tile import tile
 from gap_fuse.cli.verify import verify
 
 
@@ -25,5 +26,5 @@ def main() -> None:
     """Take ONNX networks onto fused kernels: match, tile, print C, and prove that it answers as the model does."""
 
 
-for command in (compile_command, explain, fuse, kernels, match, quantize, rules, run, stats, verify):
+for command in (compile_command, explain, fuse, kernels, match, quantize, rules, run, stats, tile, verify):
     main.add_command(command)

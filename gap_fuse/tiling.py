@@ -1,0 +1,112 @@
+"""What `gap-fuse tile` prints: a network's plan beside its lower bounds, what binds it, and what more memory buys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from fusion_engine.diagnostics import GapFuseError, did_you_mean
+from gap_fuse.compiling import Result
+from tiler import Schedule, pareto, schedule, smallest_memories, timeline_of
+
+MORE = 1024  # bytes of L1 whose worth is told
+VAST = 1 << 24  # bytes of L1 that stand for no limit
+SLACK = 50  # a call is bound by computing where at most 1/SLACK of its cycles are not
+
+Document = dict[str, Any]
+
+
+def tiling(result: Result, l1: int | None, l2: int | None, minimise: str, show: str | None = None) -> Document:
+    """The report with `tiling` added: `binds` per call, `more_l1`, `unlimited_l1`, `smallest`, `timeline`, and for the
+    call that `show` names (or that took the node of that name) its Pareto set. Raises GapFuseError for an unknown
+    name."""
+    shown = None if show is None else _shown(result, show)
+    budget = result.schedule.budgets["l1"]
+    vast = _with(result, VAST, l2, "cycles" if minimise in ("l1", "l2") else minimise)
+    times = timeline_of(result.schedule, result.target)
+    return {
+        **result.report,
+        "tiling": {
+            "minimise": minimise,
+            "ratios": _ratios(result.report),
+            "moved_cycles": _moved(result.schedule),
+            "binds": {c.call: _binds(result.schedule, i, vast) for i, c in enumerate(result.schedule.calls)},
+            "more_l1": _difference(result.schedule, _with(result, budget + MORE, l2, minimise)),
+            "unlimited_l1": _difference(result.schedule, vast),
+            "smallest": smallest_memories(result.graph, result.kernels, result.target, budget),
+            "timeline": {
+                "calls": [[round(a), round(b)] for a, b in times.calls],
+                "copies": [[root, round(a), round(b)] for root, a, b in times.copies],
+            },
+            **({} if shown is None else {"show": shown, "pareto": _pareto(result, shown, l1, minimise)}),
+        },
+    }
+
+
+def _shown(result: Result, name: str) -> str:
+    found = [c.name for c in result.graph.calls if name == c.name or name in c.provenance.nodes]
+    if found:
+        return found[0]
+    known = [n for c in result.graph.calls for n in (c.name, *c.provenance.nodes)]
+    raise GapFuseError(f"--show {name}: no call and no node has this name" + _guess(name, known))
+
+
+def _guess(name: str, known: Sequence[str]) -> str:
+    guess = did_you_mean(name, known)
+    return f"; {guess}" if guess else ""
+
+
+def _with(result: Result, l1: int, l2: int | None, minimise: str) -> Schedule | None:
+    try:
+        return schedule(result.graph, result.kernels, result.target, l1=l1, l2=l2, minimise=minimise)
+    except GapFuseError:
+        return None
+
+
+def _ratios(report: Mapping[str, Any]) -> Document:
+    bounds, moved = report["bounds"], report["hops"]["l2_l1"]["bytes"]
+    return {
+        "once_per_call": moved / max(bounds["bytes_per_call"], 1),
+        "fused": moved / max(bounds["fused_bytes"], 1),
+        "compute": report["cycles"]["total"] / max(bounds["compute_cycles"], 1),
+        "live": report["peaks"]["l2"] / max(bounds["live_bytes"], 1),
+    }
+
+
+def _moved(timetable: Schedule) -> Document:
+    """Cycles of data movement between L2 and L1, per call: hidden behind computing and not."""
+    exposed = {c.call: c.total_cycles - c.compute_cycles for c in timetable.calls}
+    return {
+        c.call: {"hidden": max(0, c.moved_cycles - exposed[c.call]), "exposed": exposed[c.call]}
+        for c in timetable.calls
+    }
+
+
+def _binds(timetable: Schedule, number: int, vast: Schedule | None) -> str:
+    """`computing`, `l1` where more of it would make the call quicker, `l3` where it waits for that, else `moving`."""
+    call = timetable.calls[number]
+    exposed = call.total_cycles - call.compute_cycles
+    if any(o.level == "l3" for o in call.operands):
+        return "l3"
+    if exposed * SLACK <= call.total_cycles:
+        return "computing"
+    if vast is not None and (call.total_cycles - vast.calls[number].total_cycles) * SLACK > call.total_cycles:
+        return "l1"
+    return "moving"
+
+
+def _difference(now: Schedule, other: Schedule | None) -> Document | None:
+    if other is None:
+        return None
+    return {
+        "l1": other.budgets["l1"],
+        "cycles": other.total_cycles - now.total_cycles,
+        "bytes": other.bytes["l2_l1"] - now.bytes["l2_l1"],
+        "stay": len(other.stays) - len(now.stays),
+    }
+
+
+def _pareto(result: Result, call: str, l1: int | None, minimise: str) -> list[Document]:
+    found = pareto(result.graph, result.kernels, result.target, call, l1, minimise)
+    return [asdict(t) for t in found]

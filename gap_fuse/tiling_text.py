@@ -1,0 +1,151 @@
+"""The document of `gap-fuse tile` as text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gap_fuse.report import summary
+
+Document = Mapping[str, Any]
+
+HEADS = (
+    "call",
+    "kernel",
+    "tiles",
+    "L2<->L1 B",
+    "bound B",
+    "transfers",
+    "computing",
+    "hidden",
+    "exposed",
+    "L1 B",
+    "binds",
+)
+PARETO = 16  # lines of a Pareto set
+
+
+def tiling_text(document: Document) -> str:
+    """A table of calls by group, the totals, what binds and what more memory buys."""
+    tiling = document["tiling"]
+    parts = [
+        _table([HEADS, *_rows(document)]),
+        summary(document),
+        *_bounds(document),
+        *_worth(tiling),
+        *_smallest(document),
+        *(_shown(document) if "show" in tiling else []),
+    ]
+    return "\n".join(parts)
+
+
+def _rows(document: Document) -> list[tuple[str, ...]]:
+    calls = {c["name"]: c for c in document["calls"]}
+    rows: list[tuple[str, ...]] = []
+    for group in document["groups"]:
+        fused = len(group["calls"]) > 1
+        rows.extend(_row(document, calls[name], "  " if fused else "") for name in group["calls"])
+        if fused:
+            rows.append(_total(f"= {len(group['stay'])} stay in L1", document, group["calls"], group))
+    return rows
+
+
+def _row(document: Document, call: Document, indent: str) -> tuple[str, ...]:
+    moved = document["tiling"]["moved_cycles"][call["name"]]
+    return (
+        indent + call["name"],
+        call["implementation"],
+        f"{call['tiles']:,}",
+        f"{call['bytes'].get('l2_l1', 0):,}",
+        f"{call['bound_bytes']['l2_l1']:,}",
+        f"{call['transfers'].get('l2_l1', 0):,}",
+        f"{call['cycles']['compute']:,}",
+        f"{moved['hidden']:,}",
+        f"{moved['exposed']:,}",
+        f"{call['l1_bytes']:,}",
+        document["tiling"]["binds"][call["name"]],
+    )
+
+
+def _total(title: str, document: Document, names: Sequence[str], group: Document) -> tuple[str, ...]:
+    moved = [document["tiling"]["moved_cycles"][n] for n in names]
+    return (
+        title,
+        "",
+        f"{group['tiles']:,}",
+        f"{group['bytes']['l2_l1']:,}",
+        f"{group['bound_bytes']['l2_l1']:,}",
+        f"{group['transfers']['l2_l1']:,}",
+        f"{group['cycles']['compute']:,}",
+        f"{sum(m['hidden'] for m in moved):,}",
+        f"{sum(m['exposed'] for m in moved):,}",
+        f"{group['l1_bytes']:,}",
+        f"{group['bytes']['l2_l1'] / max(group['bound_bytes']['l2_l1'], 1):.2f}x bound",
+    )
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = [
+            cell.ljust(w) if i in (0, 1, 10) else cell.rjust(w)
+            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def _bounds(document: Document) -> list[str]:
+    bounds, ratios = document["bounds"], document["tiling"]["ratios"]
+    return [
+        f"  bounds    {bounds['fused_bytes']:,} B fully fused ({ratios['fused']:.2f}x), "
+        f"{bounds['bytes_per_call']:,} B every tensor once per call ({ratios['once_per_call']:.2f}x)",
+        f"            {bounds['compute_cycles']:,} cycles of computing ({ratios['compute']:.3f}x), "
+        f"{bounds['live_bytes']:,} B live at most",
+    ]
+
+
+def _worth(tiling: Document) -> list[str]:
+    return [
+        _difference("+1 kB L1", tiling["more_l1"]),
+        _difference("vast L1", tiling["unlimited_l1"]),
+    ]
+
+
+def _difference(title: str, change: Document | None) -> str:
+    if change is None:
+        return f"  {title:9} does not fit the other memories"
+    if not change["cycles"] and not change["bytes"]:
+        return f"  {title:9} buys nothing"
+    stay = f", {change['stay']:+d} tensors that stay" if change["stay"] else ""
+    return f"  {title:9} {change['cycles']:+,} cycles, {change['bytes']:+,} B between L2 and L1{stay}"
+
+
+def _smallest(document: Document) -> list[str]:
+    smallest = document["tiling"]["smallest"]
+    l2 = f", L2 {smallest['l2']:,} B with this L1" if "l2" in smallest else ""
+    return [f"  smallest  L1 {smallest['l1']:,} B{l2}"]
+
+
+def _shown(document: Document) -> list[str]:
+    tiling = document["tiling"]
+    call = next(c for c in document["calls"] if c["name"] == tiling["show"])
+    loops = ", ".join(f"{x['axis']} {x['tile']} of {x['extent']}" for x in call["loops"]) or "one tile"
+    points = tiling["pareto"]
+    step = max(1, -(-len(points) // PARETO))
+    kept = points[::step] if points[::step][-1:] == points[-1:] else [*points[::step], *points[-1:]]
+    rows = [("L1 B", "cycles", "bytes", "transfers", "implementation")]
+    rows += [
+        (f"{p['l1']:,}", f"{p['cycles']:,}", f"{p['bytes']:,}", f"{p['transfers']:,}", p["implementation"])
+        for p in kept
+    ]
+    widths = [max(len(r[i]) for r in rows) for i in range(5)]
+    return [
+        "",
+        f"{call['name']}: {call['kernel']}, {call['implementation']}; nodes {', '.join(call['nodes'])}",
+        f"  tiles     {loops}",
+        *(f"  note      {n}" for n in call["notes"]),
+        f"  Pareto set, operands in L2 ({len(points)} tilings that nothing beats, {len(kept)} shown):",
+        *("    " + "  ".join(c.rjust(w) for c, w in zip(r, widths, strict=True)) for r in rows),
+    ]

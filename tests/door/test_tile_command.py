@@ -1,0 +1,94 @@
+"""`gap-fuse tile` on the digits: figures beside bounds, what binds, the Pareto set, the picture."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gap_fuse.cli import main
+from tests.conftest import ROOT
+
+MODEL = str(ROOT / "examples" / "digits" / "digits_int8.onnx")
+
+
+def _tile(*options: str) -> Result:
+    return CliRunner().invoke(main, ["tile", MODEL, *options])
+
+
+@cache
+def _document(*options: str) -> dict[str, Any]:
+    done = _tile("--json", *options)
+    assert done.exit_code == 0, done.output
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def test_groups_sum_to_the_network_and_stand_above_their_bounds() -> None:
+    document = _document("--l1", "6000")
+    names = [name for g in document["groups"] for name in g["calls"]]
+    assert names == [c["name"] for c in document["calls"]]
+    assert sum(g["bytes"]["l2_l1"] for g in document["groups"]) == document["hops"]["l2_l1"]["bytes"]
+    assert sum(g["tiles"] for g in document["groups"]) == sum(c["tiles"] for c in document["calls"])
+    for g in document["groups"]:
+        assert g["bytes"]["l2_l1"] >= g["bound_bytes"]["l2_l1"]
+        assert max((s["l1"] + s["bytes"] for s in g["stay"]), default=0) <= g["l1_bytes"] <= 6000
+    assert document["gap"] >= 0
+
+
+def test_movement_is_hidden_or_exposed() -> None:
+    document = _document("--l1", "6000")
+    for c in document["calls"]:
+        moved = document["tiling"]["moved_cycles"][c["name"]]
+        assert c["cycles"]["total"] == c["cycles"]["compute"] + moved["exposed"]
+        assert moved["hidden"] >= 0
+    spans = document["tiling"]["timeline"]["calls"]
+    assert spans[-1][1] == document["cycles"]["total"]
+    assert all(a <= b for a, b in spans)
+
+
+def test_more_l1_never_costs_and_the_smallest_works() -> None:
+    document = _document("--l1", "3000")
+    assert document["tiling"]["more_l1"]["cycles"] <= 0
+    assert document["tiling"]["unlimited_l1"]["cycles"] <= document["tiling"]["more_l1"]["cycles"]
+    smallest = document["tiling"]["smallest"]
+    assert _tile("--l1", str(smallest["l1"])).exit_code == 0
+    assert "L1 is too small" in _tile("--l1", str(smallest["l1"] - 1)).output
+    assert _tile("--l1", "3000", "--l2", str(smallest["l2"])).exit_code == 0
+    assert "L2 is too small" in _tile("--l1", "3000", "--l2", str(smallest["l2"] - 1)).output
+
+
+def test_a_pareto_set_falls() -> None:
+    name = _document("--l1", "6000")["calls"][1]["name"]
+    points = _document("--l1", "6000", "--show", name)["tiling"]["pareto"]
+    assert [p["l1"] for p in points] == sorted(p["l1"] for p in points)
+    keys = [(p["cycles"], p["bytes"], p["transfers"]) for p in points]
+    assert keys == sorted(keys, reverse=True)
+
+
+@pytest.mark.parametrize("what", ["bytes", "l1", "bytes+200*tiles"])
+def test_what_is_minimised_is_least(what: str) -> None:
+    usual, asked = _document("--l1", "6000"), _document("--l1", "6000", "--minimise", what)
+
+    def value(d: dict[str, Any]) -> int:
+        moved, tiles = d["hops"]["l2_l1"]["bytes"], sum(c["tiles"] for c in d["calls"])
+        return int({"bytes": moved, "l1": d["peaks"]["l1"], "bytes+200*tiles": moved + 200 * tiles}[what])
+
+    assert value(asked) <= value(usual)
+
+
+def test_the_text_tells_what_binds_and_what_more_buys(tmp_path: Path) -> None:
+    done = _tile("--l1", "3000", "--plot", str(tmp_path / "plan.png"))
+    assert done.exit_code == 0, done.output
+    for words in ("+1 kB L1", "smallest", "fully fused", "stay in L1", "bound"):
+        assert words in done.output
+    assert (tmp_path / "plan.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_unknown_names_are_errors() -> None:
+    assert "did you mean" in _tile("--minimise", "byts").output
+    assert _tile("--show", "nothing").exit_code == 2
