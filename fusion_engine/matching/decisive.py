@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from fusion_engine.covering.types import Cause
 from fusion_engine.expr import Expr, names
 from fusion_engine.kernels.descriptor import Kernel
 from fusion_engine.language.types import EApply, EList, Emit, EmitEntry, EName, Expression
@@ -38,7 +39,7 @@ def decided_by_numbers(facts: Facts, kernels: Mapping[str, Kernel], compiled: Co
 
 
 def _entry_decided(judge: _Judge, entry: EmitEntry, kernels: Mapping[str, Kernel]) -> bool:
-    if isinstance(result_choices(judge.facts, judge.s.results, entry), str):
+    if isinstance(result_choices(judge.facts, judge.s.results, entry), Cause):
         return False
     holds = judge.conditions(entry.when)
     if not holds:
