@@ -11,6 +11,7 @@ from gap_fuse.cli.compile import compile_command
 from gap_fuse.cli.explain import explain
 from gap_fuse.cli.fuse import fuse
 from gap_fuse.cli.kernels import kernels
+from gap_fuse.cli.lint import lint, outline_command
 from gap_fuse.cli.match import match
 from gap_fuse.cli.quantize import quantize
 from gap_fuse.cli.rules import rules
@@ -26,5 +27,19 @@ def main() -> None:
     """Take ONNX networks onto fused kernels: match, tile, print C, and prove that it answers as the model does."""
 
 
-for command in (compile_command, explain, fuse, kernels, match, quantize, rules, run, stats, tile, verify):
+for command in (
+    compile_command,
+    explain,
+    fuse,
+    kernels,
+    lint,
+    match,
+    outline_command,
+    quantize,
+    rules,
+    run,
+    stats,
+    tile,
+    verify,
+):
     main.add_command(command)

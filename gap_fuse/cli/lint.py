@@ -1,0 +1,73 @@
+"""`gap-fuse lint` and `gap-fuse outline`: the exporters' commands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gap_fuse.cli.options import MODEL, located
+
+if TYPE_CHECKING:
+    from gap_fuse.linting import Lint, Marks
+
+
+@click.command()
+@MODEL
+@click.option("--after", type=click.Path(path_type=Path), metavar="OUT.onnx", help="What a tool made of MODEL.")
+@click.option("--json", "as_json", is_flag=True, help="The same as a JSON document.")
+@located
+def lint(model: Path, after: Path | None, as_json: bool) -> None:
+    """Which marks MODEL has for a backend (functions, scopes, statistics, ranges), what a tool lost, what to add."""
+    from gap_fuse.linting import lint as lint_model
+    from gap_fuse.linting import lint_to_json
+
+    found = lint_model(model, after)
+    click.echo(json.dumps(lint_to_json(found), indent=2) if as_json else "\n".join(_lines(found)))
+
+
+@click.command("outline")
+@MODEL
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="OUT.onnx")
+@click.option(
+    "--keep",
+    multiple=True,
+    required=True,
+    metavar="CLASSES | DOMAIN::NAME=PATH",
+    help="A glob over module classes (torch.nn.modules.rnn.*), or a function's name for a glob over node-name paths.",
+)
+@located
+def outline_command(model: Path, output: Path, keep: tuple[str, ...]) -> None:
+    """Write MODEL with module instances as model-local functions, found by torch's metadata or node-name paths."""
+    import onnx
+
+    from gap_fuse.export import outline
+    from gap_fuse.measuring import read_onnx
+
+    outlined = outline(read_onnx(model), keep)
+    onnx.save(outlined.model, str(output))
+    click.echo(f"{output}: {len(outlined.calls)} calls of {len(outlined.model.functions)} functions")
+    for problem in outlined.declined:
+        click.echo(str(problem), err=True)
+
+
+def _lines(found: Lint) -> Iterator[str]:
+    yield from _marks(found.marks)
+    yield from (f"lost: {text}" for text in found.lost)
+    yield from (f"could add: {text}" for text in found.advice)
+
+
+def _marks(m: Marks) -> Iterator[str]:
+    yield f"{m.nodes} nodes, opset {m.opset}; {m.shaped} of {m.values} values have a shape"
+    yield f"functions    {_counts(m.functions)}"
+    yield f"scopes       {m.scoped} of {m.nodes} nodes; {_counts(m.classes)}"
+    yield f"node names   {m.named} of {m.nodes} hold a path"
+    yield f"statistics   {m.statistics} of {m.values} values"
+    yield f"ranges       {m.ranges} values known, {m.annotations} annotations"
+
+
+def _counts(names: object) -> str:
+    return ", ".join(f"{name} x{n}" for name, n in dict(names).items()) or "none"  # type: ignore[call-overload]
