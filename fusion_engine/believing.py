@@ -24,10 +24,11 @@ from fusion_engine.matching import Cost, match
 from fusion_engine.model import Model
 from fusion_engine.outlining import Region
 from fusion_engine.reference import run_reference
-from fusion_engine.regions import region_model
+from fusion_engine.regions import FunctionKey, functions_of, region_model, signature
 from fusion_engine.rewriting.rewrite import rewrite
 from fusion_engine.tolerances import KERNEL, STEPS_PER_ROUNDING
 from fusion_engine.view import View, ViewNode, call_key, view, view_to_model
+from fusion_engine.view.write import written_opset
 
 Check = Callable[[onnx.ModelProto, Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
 """Runs a model on inputs by name, to its outputs by name. Raises GapFuseError where it cannot."""
@@ -77,6 +78,10 @@ class Judge:
     cost: Cost
     check: Check | None = None
     known: dict[object, Verdict] = field(default_factory=dict)
+    functions: dict[FunctionKey, onnx.FunctionProto] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "functions", functions_of(self.model.proto))
 
 
 def believe(judge: Judge, seen: View, closed: frozenset[str], candidates: Sequence[Candidate]) -> Believed:
@@ -84,6 +89,7 @@ def believe(judge: Judge, seen: View, closed: frozenset[str], candidates: Sequen
     calls = {n.index: n for n in seen.nodes if n.op in closed}
     if not calls:
         return Believed(tuple(candidates), {}, ())
+    opset = written_opset(seen)
     kept: list[Candidate] = []
     proofs: dict[str, Proof | None] = {}
     doubts: list[tuple[list[ViewNode], str, str]] = []
@@ -93,7 +99,7 @@ def believe(judge: Judge, seen: View, closed: frozenset[str], candidates: Sequen
             kept.append(c)
             continue
         what = " and ".join(dict.fromkeys(evidence(judge, n) for n in named))
-        verdict = _verdict(judge, seen, c)
+        verdict = _verdict(judge, seen, c, opset)
         if verdict.by == "structure":
             proofs.update((_key(n), _proof(judge, n, c.rule, f"{what}, {verdict.text}")) for n in named)
         elif verdict.by == "numbers":
@@ -124,15 +130,17 @@ def _key(call: ViewNode) -> str:
     return call_key(call.op, call.origins[0])
 
 
-def _verdict(judge: Judge, seen: View, c: Candidate) -> Verdict:
-    key = (c.rule, c.variant, c.emit, c.produces, c.consumes)
+def _verdict(judge: Judge, seen: View, c: Candidate, opset: int) -> Verdict:
+    """Equal regions of a network are judged once."""
+    proto = region_model(seen, c, judge.functions, opset)
+    key = (c.rule, c.variant, c.emit, signature(proto))
     if key not in judge.known:
-        judge.known[key] = _judged(judge, seen, c)
+        judge.known[key] = _judged(judge, seen, c, proto)
     return judge.known[key]
 
 
-def _judged(judge: Judge, seen: View, c: Candidate) -> Verdict:
-    opened = view(Model("region", region_model(seen, c, judge.model.proto.functions)))
+def _judged(judge: Judge, seen: View, c: Candidate, proto: onnx.ModelProto) -> Verdict:
+    opened = view(Model("region", proto))
     unread = [name for name in opened.inputs if name not in c.consumes]
     if unread:
         return Verdict("", f"its body reads {unread[0]}, which the rule leaves out")

@@ -6,7 +6,7 @@ set. So each call that stayed closed gets its function anew, in normal form.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,7 +15,7 @@ from onnx import helper, numpy_helper
 
 from fusion_engine.covering.types import Candidate
 from fusion_engine.model import Model
-from fusion_engine.regions import region_model
+from fusion_engine.regions import FunctionKey, region_model
 from fusion_engine.view import FLIP_SIGN, View, ViewNode, node_to_proto, view
 from fusion_engine.view.operators import newest, split_op
 
@@ -26,7 +26,7 @@ SMALL = 16  # operands of at most so many elements, where they are constants, ar
 class ClosedCalls:
     """The functions written so far; a call of one more body of the same name gets an overload of its own."""
 
-    functions: Sequence[onnx.FunctionProto]
+    functions: Mapping[FunctionKey, onnx.FunctionProto]
     opset: int
     written: dict[tuple[str, str, str], onnx.FunctionProto] = field(default_factory=dict)
 
@@ -34,7 +34,7 @@ class ClosedCalls:
         """The overload under which this call's function is written; None where the operator is no function of the
         model."""
         domain, name = split_op(node.op)
-        own = next((f for f in self.functions if (f.domain, f.name, f.overload) == (domain, name, node.overload)), None)
+        own = self.functions.get((domain, name, node.overload))
         if own is None or node.op == FLIP_SIGN:
             return None
         function = self._function(seen, node, own)
@@ -47,7 +47,7 @@ class ClosedCalls:
     def _function(self, seen: View, node: ViewNode, own: onnx.FunctionProto) -> onnx.FunctionProto:
         formals = {a: f for f, a in zip(reversed(own.input), reversed(_padded(node, len(own.input))), strict=True) if a}
         results = {a: f for f, a in zip(own.output, node.outputs, strict=False) if a}
-        body = _body(seen, node, self.functions)
+        body = self._body(seen, node)
         rename = {**formals, **results}
         for n in body.nodes:
             rename.update((o, f"v{len(rename)}") for o in n.outputs if o and o not in rename)
@@ -64,17 +64,16 @@ class ClosedCalls:
         function.metadata_props.extend(own.metadata_props)
         return function
 
+    def _body(self, seen: View, node: ViewNode) -> View:
+        """What the call computes, every function in it opened; large constants are operands."""
+        operands = tuple(dict.fromkeys(i for i in node.inputs if i is not None and not _is_small(seen, i)))
+        made = tuple(o for o in node.outputs if o)
+        alone = Candidate("", "", 0, (), frozenset((node.index,)), operands, made, "", 0.0)
+        return view(Model("body", region_model(seen, alone, self.functions, self.opset)))
+
 
 def _padded(node: ViewNode, count: int) -> list[str | None]:
     return [*node.inputs, *[None] * count][:count]
-
-
-def _body(seen: View, node: ViewNode, functions: Sequence[onnx.FunctionProto]) -> View:
-    """What the call computes, every function in it opened; large constants are operands."""
-    operands = tuple(dict.fromkeys(i for i in node.inputs if i is not None and not _is_small(seen, i)))
-    made = tuple(o for o in node.outputs if o)
-    alone = Candidate("", "", 0, (), frozenset((node.index,)), operands, made, "", 0.0)
-    return view(Model("body", region_model(seen, alone, functions)))
 
 
 def _is_small(seen: View, name: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from fusion_engine.believing import Proof
@@ -21,10 +21,9 @@ def proved(view: View, candidates: Sequence[Candidate], proofs: Sequence[Proof])
     """The candidates; those of a rule whose name was proved say so, and replace equally good, less trusted ones."""
     if not proofs:
         return tuple(candidates)
-    by_rule: dict[str, list[Proof]] = {}
-    for proof in proofs:
-        by_rule.setdefault(proof.rule, []).append(proof)
-    told = [_proved(view, c, by_rule.get(c.rule, ())) for c in candidates]
+    by_place = {(p.rule, _place_of(p)): p for p in proofs}
+    rules = {p.rule for p in proofs}
+    told = [_proved(view, c, by_place) if c.rule in rules else c for c in candidates]
     best: dict[object, int] = {}
     for c, old in zip(told, candidates, strict=True):
         if c is not old:
@@ -41,12 +40,33 @@ def trust(c: Candidate) -> int:
     return next((i for i, kind in enumerate(TRUST) if c.evidence.startswith(kind)), len(TRUST))
 
 
-def _proved(view: View, c: Candidate, proofs: Sequence[Proof]) -> Candidate:
-    nodes = [view.nodes[n] for n in sorted(c.nodes)] if proofs and c.evidence in STRUCTURAL else []
-    proof = next((p for p in proofs if all(_covers(p, n) for n in nodes)), None) if nodes else None
+Place = tuple[Scope, ...] | str  # a module's levels or a function's call; a prefix of node names
+
+
+def _place_of(proof: Proof) -> Place:
+    if proof.region is None:
+        return (Scope(proof.op.replace("::", "."), proof.name),)
+    return proof.region.levels[-1].cls if proof.region.kind == PREFIX else proof.region.levels
+
+
+def _places(node: ViewNode) -> list[Place]:
+    """Everything a proof could say of this node, the innermost first."""
+    functions: list[Place] = [(s,) for s in node.scopes if s.kind == FUNCTION]
+    modules: list[Place] = [node.scopes[: i + 1] for i in range(len(node.scopes))]
+    path = node.origins[0].split("/") if node.origins else []
+    prefixes: list[Place] = ["/".join(path[:i]) for i in range(1, len(path))]
+    return [*reversed(functions), *reversed(modules), *reversed(prefixes)]
+
+
+def _proved(view: View, c: Candidate, by_place: Mapping[tuple[str, Place], Proof]) -> Candidate:
+    if c.evidence not in STRUCTURAL:
+        return c
+    first, *others = (view.nodes[n] for n in sorted(c.nodes))
+    proof = next((p for place in _places(first) if (p := by_place.get((c.rule, place))) is not None), None)
     if proof is None or (c.evidence == "operator" and proof.region is not None):
         return c
-    return replace(c, evidence=proof.evidence)
+    inside = all(_place_of(proof) in _places(n) for n in others)
+    return replace(c, evidence=proof.evidence) if inside else c
 
 
 def placed(view: View, plan: Plan) -> Plan:
@@ -57,16 +77,6 @@ def placed(view: View, plan: Plan) -> Plan:
 def _placed(view: View, c: Candidate) -> Candidate:
     place = _place([view.nodes[n] for n in sorted(c.nodes)]) if c.evidence in STRUCTURAL else ""
     return replace(c, evidence=f"{c.evidence}, in {place}") if place else c
-
-
-def _covers(proof: Proof, node: ViewNode) -> bool:
-    region = proof.region
-    if region is None:
-        named = Scope(proof.op.replace("::", "."), proof.name)
-        return any(s.kind == FUNCTION and s == named for s in node.scopes)
-    if region.kind == PREFIX:
-        return all(o.startswith(f"{region.levels[-1].cls}/") for o in node.origins)
-    return node.scopes[: len(region.levels)] == region.levels
 
 
 def _place(nodes: Sequence[ViewNode]) -> str:

@@ -64,8 +64,10 @@ def outline(model: Model, rules: RuleSet) -> Outlined:
                 notes.append(f"{region.evidence} is not taken as one region: {call}")
                 continue
             regions[overload] = region
-            for outer in (r for r in members if r.levels == region.levels[: len(r.levels)] and r != region):
-                members[outer].append(call)
+            for depth in range(1, len(region.levels)):
+                outer = Region(PREFIX if region.kind == PREFIX else SCOPE, region.levels[:depth])
+                if outer in members:
+                    members[outer].append(call)
     return Outlined(replace(model, proto=graph.model()), regions, tuple(notes))
 
 
