@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gap_fuse.compiling import Result, compile
+    from gap_fuse.measuring import measure
     from gap_fuse.quantising import quantize
     from gap_fuse.running import run
     from gap_fuse.verdict import Verdict
     from gap_fuse.verifying import verify
 
-__all__ = ["Result", "Verdict", "compile", "quantize", "run", "verify"]
+__all__ = ["Result", "Verdict", "compile", "measure", "quantize", "run", "verify"]
 
 _HOMES = {
     "Result": "compiling",
     "Verdict": "verdict",
     "compile": "compiling",
+    "measure": "measuring",
     "quantize": "quantising",
     "run": "running",
     "verify": "verifying",
