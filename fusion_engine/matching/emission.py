@@ -215,10 +215,10 @@ def _one_operand(o: OperandType, expression: Expression, env: Environment) -> li
         if o.optional:
             return []
         raise DeclinedError(f"{o.name} is absent")
-    return [(f"{o.name}0" if o.variadic else o.name, _operand(o, value))]
+    return [(f"{o.name}0" if o.variadic else o.name, _operand(o, value, expression))]
 
 
-def _operand(o: OperandType, value: Any) -> Operand:
+def _operand(o: OperandType, value: Any, expression: Expression | None = None) -> Operand:
     operand = as_operand(value)
     if isinstance(operand, Unknown):
         raise DeclinedError(_unworked(operand, f"the operand {o.name}", expression))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -123,7 +124,7 @@ class Draft:
         return name
 
     def set_const(self, name: str, array: np.ndarray) -> None:
-        self.values[name] = ViewValue(name, array.dtype.name, array.shape, array)
+        self.values[name] = ViewValue(name, named(array.dtype), array.shape, array)
         self.taken.add(name)
 
     def name_const(self, name: str, array: np.ndarray) -> None:
@@ -141,7 +142,13 @@ class Draft:
 
 def constant_key(array: np.ndarray) -> Hashable:
     data: Any = tuple(array.ravel().tolist()) if array.dtype == object else array.tobytes()
-    return (array.dtype.name, array.shape, data)
+    return (array.dtype, array.shape, data)
+
+
+@cache
+def named(dtype: np.dtype[Any]) -> str:
+    """numpy's name of an element type (which numpy works out anew each time)."""
+    return str(dtype.name)
 
 
 def describe(node: Node) -> str:

@@ -13,7 +13,7 @@ from onnx import numpy_helper
 from fusion_engine.diagnostics import Diagnostic, GapFuseError
 from fusion_engine.view.canon import canonical
 from fusion_engine.view.control import Surroundings, settled
-from fusion_engine.view.draft import Draft, Node
+from fusion_engine.view.draft import Draft, Node, named
 from fusion_engine.view.fold import RANDOM, dequantised, evaluate
 from fusion_engine.view.infer import Memo, attrs_key, infer
 from fusion_engine.view.load import Library, ordered, renamed_graph
@@ -203,7 +203,7 @@ def _value(draft: Draft, node: Node, derived: bool) -> None:
         return
     for name, array in zip(node.outputs, results or [], strict=False):
         if name:
-            draft.values[name] = ViewValue(name, array.dtype.name, array.shape, array)
+            draft.values[name] = ViewValue(name, named(array.dtype), array.shape, array)
 
 
 def add_initializers(draft: Draft, graph: onnx.GraphProto) -> None:
