@@ -14,7 +14,7 @@ from fusion_engine.view.operators import FLIP_SIGN, VIEW_OPSET, operator, split_
 
 _SMALL = 64  # elements: above this a constant is no shape, axis or size
 _FLOAT_DATA = frozenset({"Resize", "Range"})  # shapes that follow from float constants
-_TYPE_ALONE = frozenset({"DequantizeLinear", "QuantizeLinear"})  # no shape follows from their constants
+_LIKE_FIRST = frozenset({"GroupNormalization", "MeanVarianceNormalization"})  # no inference in onnx
 Memo = dict[Hashable, list[Type]]
 
 
@@ -28,6 +28,8 @@ def _inferred(draft: Draft, node: Node, memo: Memo) -> list[Type]:
     if node.op == FLIP_SIGN:
         dtype, shape = draft.type(node.inputs[0])
         return [("int8" if dtype == "uint8" else "uint8", shape)]
+    if node.op in _LIKE_FIRST:
+        return [draft.type(node.inputs[0])]
     key = _signature(draft, node)
     known = memo.get(key) if key is not None else None
     if known is not None and len(known) == len(node.outputs):
@@ -55,7 +57,7 @@ def _signature(draft: Draft, node: Node) -> Hashable:
         parts.append(draft.type(name))
         data = _data(draft, node, name)
         if data is not None:
-            parts.append((data.dtype, data.tobytes()))
+            parts.append((data.dtype.name, data.tobytes()))
     attrs = attrs_key(node)
     return None if attrs is None else (*parts, attrs)
 
@@ -74,7 +76,7 @@ def attrs_key(node: Node) -> Hashable:
 
 def _data(draft: Draft, node: Node, name: str | None) -> np.ndarray | None:
     array = draft.const(name)
-    if array is None or array.size > _SMALL or node.op in _TYPE_ALONE:
+    if array is None or array.size > _SMALL:
         return None
     return array if array.dtype in (np.int64, np.int32) or node.op in _FLOAT_DATA else None
 

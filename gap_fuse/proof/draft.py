@@ -94,11 +94,23 @@ def _kind(dtype: str) -> int:
     return int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
 
+def _tell_group_norms(model: onnx.ModelProto) -> None:
+    """Declare the results of GroupNormalization, for which onnx has no inference, where the operand is an input."""
+    known = {i.name: i for i in model.graph.input}
+    for node in model.graph.node:
+        if node.op_type == "GroupNormalization" and node.input[0] in known:
+            info = onnx.ValueInfoProto()
+            info.CopyFrom(known[node.input[0]])
+            info.name = node.output[0]
+            model.graph.value_info.append(info)
+
+
 def typed(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with its outputs' types inferred, inner types left out. Raises NotDrawable where they do not fit."""
     bare = onnx.ModelProto()
     bare.CopyFrom(model)
     del bare.graph.output[:], bare.graph.value_info[:]
+    _tell_group_norms(bare)
     try:
         found = onnx.shape_inference.infer_shapes(bare, strict_mode=True, data_prop=True)
     except (onnx.shape_inference.InferenceError, ValueError, RuntimeError) as e:

@@ -1,4 +1,4 @@
-"""Random calls of the kernels over sequences: recurrent layers, attention."""
+"""Random calls of the kernels over sequences: recurrent layers, attention, group normalisation: what they keep in L1."""
 
 from __future__ import annotations
 
@@ -65,8 +65,18 @@ def attention(rng: Rng) -> Case:
     return Case(operands, attrs)
 
 
+def groupnorm(rng: Rng) -> Case:
+    """Groups whose mean is far from 0 beside their spread."""
+    n, g, k, p = (int(rng.integers(1, e)) for e in (3, 5, 5, 30))
+    x = floats(rng, (n, g, k, p)) + np.float32(rng.choice([0.0, 3.0, -20.0]))
+    extra = {"gamma": floats(rng, (g, k)), "beta": floats(rng, (g, k))} if rng.random() < 0.7 else {}
+    attrs = {"epsilon": 1e-3, "lo": float(rng.choice([-np.inf, 0.0])), "hi": float(rng.choice([np.inf, 2.0]))}
+    return Case({"x": x, **extra}, attrs)
+
+
 CASES: Mapping[str, Callable[[Rng], Case]] = {
     "attention_f32": attention,
+    "groupnorm_f32": groupnorm,
     "gru_f32": gru,
     "lstm_f32": lstm,
     "rnn_f32": rnn,
