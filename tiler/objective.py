@@ -17,7 +17,8 @@ ENERGY = {"cycles": 1.0, "l2_l1": 2.0, "l3_l2": 60.0}
 @dataclass(frozen=True, slots=True)
 class Objective:
     """`cycles * cycles + near * bytes(L2<->L1) + deep * bytes(L3<->L2) + tiles * tiles`. `memory` names a level whose
-    peak comes before all that ("l1", "l2")."""
+    peak comes before all that ("l1", "l2"). `double`: every operand of several tiles has two buffers, whatever that
+    costs (as other tilers do; for comparisons)."""
 
     name: str = "cycles"
     cycles: float = 1.0
@@ -25,6 +26,7 @@ class Objective:
     deep: float = 0.0
     tiles: float = 0.0
     memory: str | None = None
+    double: bool = False
 
 
 CYCLES = Objective()

@@ -179,6 +179,8 @@ class _Order:
         """(L1, keys, row, column of `bits`) of what fits."""
         size = self.base[:, None] + np.rint(self.tile @ bits).astype(np.int64)
         wasted = (self.copies <= 1).astype(float) @ bits > 0  # one copy needs no second buffer
+        if self.objective.double:
+            wasted |= (self.copies > 1).astype(float) @ (1 - bits) > 0
         row, column = np.nonzero(~wasted & (size <= l1))
         if not len(row):
             return None

@@ -44,8 +44,8 @@ def tile(
     import json
 
     from gap_fuse.compiling import compile as compile_model
-    from gap_fuse.tiling_plot import draw
     from gap_fuse.tiling import tiling
+    from gap_fuse.tiling_plot import draw
     from gap_fuse.tiling_text import tiling_text
 
     result = compile_model(
