@@ -23,6 +23,7 @@ from fusion_engine.view import View, ViewNode, operator, view
 
 NEAREST = 4  # reasons shown for a node that nothing takes
 SHOWN = 6  # nodes shown
+START = "gap-fuse rules new NAME --from MODEL --nodes NODE"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,7 +201,7 @@ def _no_kernel(
         place = f" ({d.cause.span})" if d.cause.span is not None else ""
         reasons.setdefault(f"rule {d.rule} ({d.variant})", f"{d.reason}{place}")
     notes = tuple(f"{who} declined: {why}" for who, why in list(reasons.items())[:NEAREST])
-    help = "write a rule for it: CONTRIBUTING.md, `--rules DIR`" if notes else f"no rule mentions {node.op}"
+    help = f"write a rule for it: {START}" if notes else f"no rule mentions {node.op}; write one: {START}"
     return Diagnostic(f"no rule takes the node {name}: {node.op}({types})", where, help, notes=notes)
 
 

@@ -113,7 +113,8 @@ class Emitter:
         known = self.view.values[value]
         shape = known.static_shape
         if shape is None or known.dtype is None:
-            raise DeclinedError(f"{'shape' if shape is None else 'type'} of {what} unknown")
+            change = "bind symbolic dimensions: --dim NAME=VALUE" if shape is None else ""
+            raise DeclinedError(Cause(f"{'shape' if shape is None else 'type'} of {what} unknown", value, help=change))
         return shape, known.dtype
 
     def _results(

@@ -61,6 +61,8 @@ def located(command: Callable[..., Any]) -> Callable[..., Any]:
             for diagnostic in e.diagnostics:
                 click.echo(str(diagnostic), err=True)
             sys.exit(2)
+        except BrokenPipeError:  # the reader had enough: click ends quietly
+            raise
         except OSError as e:
             click.echo(f"error: {e.filename or ''}: {e.strerror or e}", err=True)
             sys.exit(2)
