@@ -18,10 +18,12 @@ def documented(table: str) -> set[str]:
 
 def test_every_key_is_documented_and_every_documented_key_is_there() -> None:
     report = gap_fuse.compile(ROOT / "examples" / "digits" / "digits_int8.onnx").report
-    top, _, calls = (ROOT / "docs" / "report.md").read_text().partition("Each entry of `calls`")
+    text = (ROOT / "docs" / "report.md").read_text()
+    top, calls, groups = re.split(r"Each entry of `(?:calls|groups)`", text)
     assert documented(top) == set(report)
-    assert report["calls"]
-    assert all(documented(calls) == set(call) for call in report["calls"])
+    for table, entries in ((calls, report["calls"]), (groups, report["groups"])):
+        assert entries
+        assert all(documented(table) == set(entry) for entry in entries)
     assert set(re.findall(r"`(\w+)`", next(r for r in top.splitlines() if r.startswith("| `bounds`")))) - {
         "bounds"
     } == set(report["bounds"])
