@@ -15,6 +15,7 @@ from fusion_engine.view.operators import FLIP_SIGN, VIEW_OPSET, operator, split_
 _SMALL = 64  # elements: above this a constant is no shape, axis or size
 _FLOAT_DATA = frozenset({"Resize", "Range"})  # shapes that follow from float constants
 _LIKE_FIRST = frozenset({"GroupNormalization", "MeanVarianceNormalization"})  # no inference in onnx
+_TYPE_ALONE = frozenset({"DequantizeLinear", "QuantizeLinear"})  # no shape follows from their constants
 Memo = dict[Hashable, list[Type]]
 
 
@@ -57,7 +58,7 @@ def _signature(draft: Draft, node: Node) -> Hashable:
         parts.append(draft.type(name))
         data = _data(draft, node, name)
         if data is not None:
-            parts.append((data.dtype.name, data.tobytes()))
+            parts.append((data.dtype, data.tobytes()))
     attrs = attrs_key(node)
     return None if attrs is None else (*parts, attrs)
 
@@ -76,7 +77,7 @@ def attrs_key(node: Node) -> Hashable:
 
 def _data(draft: Draft, node: Node, name: str | None) -> np.ndarray | None:
     array = draft.const(name)
-    if array is None or array.size > _SMALL:
+    if array is None or array.size > _SMALL or node.op in _TYPE_ALONE:
         return None
     return array if array.dtype in (np.int64, np.int32) or node.op in _FLOAT_DATA else None
 
