@@ -51,13 +51,8 @@ def fuse(
     kernel that computes, not by a view; `versions` gives rules' versions for the metadata of the functions.
     """
     opset = written_opset(view)
-    write = _Writer(
-        view,
-        kernels or {},
-        versions or {},
-        opset,
-        ClosedCalls({(f.domain, f.name, f.overload): f for f in functions}, opset),
-    )
+    own = {(f.domain, f.name, f.overload): f for f in functions}
+    write = _Writer(view, kernels or {}, versions or {}, opset, ClosedCalls(own, opset))
     for candidate in plan.chosen:
         write.candidate(candidate)
     for output in view.outputs:

@@ -106,7 +106,7 @@ def signature(model: onnx.ModelProto) -> bytes:
         del function.input[:], function.output[:], function.metadata_props[:]
         function.input.extend(inputs)
         function.output.extend(outputs)
-    return plain.SerializeToString(deterministic=True)
+    return bytes(plain.SerializeToString(deterministic=True))
 
 
 def _strip(nodes: Iterable[onnx.NodeProto], names: dict[str, str], overloads: Mapping[FunctionKey, str]) -> None:
