@@ -261,12 +261,17 @@ class _Rewriter:
             wanted = None if wanted is None else pull(view.alias, view.shape, of.shape, wanted)
         assert broken.alias is not None
         source = self.buffers[broken.alias.of]
-        name = self.bring(source.name, wanted or tuple(range(len(source.shape))), provenance)
-        for view in reversed(chain):
-            name = self.twin(view, name)
-        if self.first_broken(self.buffers[name]) is None:
-            return name
-        return self.mend(buffer, broken, tuple(range(len(buffer.shape))), provenance)
+        plain = tuple(range(len(source.shape)))
+        for stored in dict.fromkeys((wanted or plain, plain)):
+            twins = [self.bring(source.name, stored, provenance)]
+            for view in reversed(chain):
+                twins.append(self.twin(view, twins[-1]))
+            left = self.first_broken(self.buffers[twins[-1]])
+            if left is None:
+                return twins[-1]
+            if left.name != twins[1]:  # another reshape on the way: its source is copied as well
+                return self.mend(self.buffers[twins[-1]], left, order, provenance)
+        raise AssertionError(f"{broken.name} over a row-major copy of {source.name} moves bytes")
 
     # ---- small things ----
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import onnx
 
 from fusion_engine.view.draft import Draft, Node
 
@@ -159,6 +160,31 @@ def _fused_matmul(draft: Draft, node: Node) -> list[Node] | None:
     return [*nodes, node.derive("MatMul", names, node.outputs)]
 
 
+def _requant_shift(draft: Draft, node: Node) -> list[Node] | None:
+    """Deeploy's RequantShift, clip(floor((x * mul + add + div / 2) / div)), in int64: ONNX's own Div cuts off."""
+    x, (mul, add) = node.inputs[0], (draft.const(i) for i in node.inputs[1:3])
+    div, levels, signed = (np.asarray(node.attrs.get(k, 0)).reshape(-1) for k in ("div", "n_levels_out", "signed"))
+    if mul is None or add is None or not (div.size == levels.size == signed.size == 1 and div[0] > 0):
+        return None
+    low = -levels[0] // 2 if signed[0] else 0
+    numbers = (mul, add + div[0] // 2, div[0], low, low + levels[0] - 1)
+    if any(np.any(n != np.rint(n)) for n in numbers):
+        return None
+    y = node.outputs[0]
+    by, plus, over, lo, hi = (draft.put_const(np.asarray(n, np.int64), f"{y}_{i}") for i, n in enumerate(numbers))
+    wide, scaled, sums, rest, floored, whole, bounded = (draft.fresh(f"{y}_{k}") for k in "abcdefg")
+    return [
+        node.derive("Cast", [x], [wide], to=onnx.TensorProto.INT64),
+        node.derive("Mul", [wide, by], [scaled]),
+        node.derive("Add", [scaled, plus], [sums]),
+        node.derive("Mod", [sums, over], [rest]),
+        node.derive("Sub", [sums, rest], [floored]),
+        node.derive("Div", [floored, over], [whole]),
+        node.derive("Clip", [whole, lo, hi], [bounded]),
+        node.derive("Cast", [bounded], [y], to=onnx.TensorProto.FLOAT),
+    ]
+
+
 _STEPS: dict[str, Callable[[Draft, Node], list[Node] | None]] = {
     "QLinearConv": _conv,
     "QLinearMatMul": _matmul,
@@ -177,4 +203,6 @@ _STEPS: dict[str, Callable[[Draft, Node], list[Node] | None]] = {
     f"{MS}QLinearSigmoid": _unary("Sigmoid"),
     f"{MS}QLinearSoftmax": _unary("Softmax"),
     f"{MS}QuantizeLinear": _renamed("QuantizeLinear"),
+    "PACTOps::RequantShift": _requant_shift,
+    "RequantShift": _requant_shift,
 }

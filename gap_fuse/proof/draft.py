@@ -58,11 +58,13 @@ class Draft:
         self.constants[name] = value
         return name
 
-    def node(self, op: str, inputs: list[str | None], attrs: Mapping[str, Any] | None = None, outputs: int = 1) -> str:
-        """Append a node and return its last output; the others of `outputs` stay nameless."""
-        made = [""] * (outputs - 1) + [self.fresh(op.lower())]
+    def node(self, op: str, inputs: list[str | None], attrs: Mapping[str, Any] | None = None, output: int = 0) -> str:
+        """Append a node and return one of its outputs; of the others, those that must be there get a name."""
+        least = max(1, onnx.defs.get_schema(op, OPSET).min_output)
+        wanted = [i == output or i < least for i in range(max(output + 1, least))]
+        made = [self.fresh(f"{op.lower()}{i or ''}") if there else "" for i, there in enumerate(wanted)]
         self.nodes.append(helper.make_node(op, [i or "" for i in inputs], made, **(attrs or {})))
-        return made[-1]
+        return made[output]
 
     def shape(self, name: str) -> tuple[int, ...]:
         """The extents of a tensor so far. Raises NotDrawable where inference does not know them."""

@@ -204,7 +204,7 @@ def _operator(draft: Draft, p: OpPattern) -> str:
 
 def _made(draft: Draft, op: str, inputs: list[str | None], attrs: Mapping[str, Any], output: int) -> str:
     if op != "Split":
-        return draft.node(op, inputs, attrs, output + 1)
+        return draft.node(op, inputs, attrs, output)
     sizes = draft.constants.get(inputs[1] or "") if len(inputs) > 1 else None
     parts = output + 1 if sizes is None else len(sizes)
     if parts <= output:

@@ -107,4 +107,22 @@ static inline float gf_greatest(const float *x, int32_t n) {
   for (int i = 0; i < GF_LANES; i++) greatest = lanes[i] > greatest ? lanes[i] : greatest;
   return greatest;
 }
+
+/* x * mul + add of whole numbers held in floats, fractions cut off; x beyond int32 saturates, NaN is 0. */
+static inline int64_t gf_rescaled(float x, float mul, float add) {
+  const int64_t whole = x >= 2147483648.0f ? (int64_t)1 << 31 : x <= -2147483648.0f ? -((int64_t)1 << 31) : x == x ? (int64_t)x : 0;
+  return whole * (int64_t)mul + (int64_t)add;
+}
+
+/* That over div, towards zero; 0 where div is 0. */
+static inline float gf_rescale_trunc(float x, float mul, float add, float div) {
+  const int64_t d = (int64_t)div;
+  return d ? (float)(gf_rescaled(x, mul, add) / d) : 0.0f;
+}
+
+/* That over div, downwards. */
+static inline float gf_rescale_floor(float x, float mul, float add, float div) {
+  const int64_t n = gf_rescaled(x, mul, add), d = (int64_t)div;
+  return d ? (float)(n / d - (n % d != 0 && (n < 0) != (d < 0))) : 0.0f;
+}
 #endif

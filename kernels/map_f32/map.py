@@ -39,6 +39,18 @@ def _softplus(x: Array) -> Array:
     return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
 
 
+def _rescale(whole: Callable[[Array], Array]) -> Callable[..., Array]:
+    """(x * mul + add) / div of the whole numbers in floats (fractions are cut off), exact below 2**53; x beyond int32
+    saturates, NaN is 0, and so is a quotient by 0."""
+
+    def rescale(x: Array, mul: Array, add: Array, div: Array) -> Array:
+        bounded = np.trunc(np.clip(np.nan_to_num(x, nan=0.0), -(2.0**31), 2.0**31))
+        divisor = np.trunc(div)
+        return np.where(divisor == 0, 0.0, whole((bounded * np.trunc(mul) + np.trunc(add)) / divisor))
+
+    return rescale
+
+
 _SOFTPLUS = "GF_MAX({0}, 0.0f) + log1pf(expf(-fabsf({0})))"
 
 FUNCTIONS: Mapping[str, Function] = {
@@ -103,6 +115,8 @@ FUNCTIONS: Mapping[str, Function] = {
     "fmod": Function(2, np.fmod, "fmodf({0}, {1})"),
     "greater": Function(2, np.greater, "({0} > {1} ? 1.0f : 0.0f)"),
     "greater_equal": Function(2, np.greater_equal, "({0} >= {1} ? 1.0f : 0.0f)"),
+    "rescale_floor": Function(4, _rescale(np.floor), "gf_rescale_floor({0}, {1}, {2}, {3})"),
+    "rescale_trunc": Function(4, _rescale(np.trunc), "gf_rescale_trunc({0}, {1}, {2}, {3})"),
     "leakyrelu": Function(2, lambda x, a: np.where(x < 0, a * x, x), "({0} < 0.0f ? {1} * {0} : {0})"),
     "less": Function(2, np.less, "({0} < {1} ? 1.0f : 0.0f)"),
     "less_equal": Function(2, np.less_equal, "({0} <= {1} ? 1.0f : 0.0f)"),

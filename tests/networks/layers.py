@@ -382,8 +382,9 @@ def round_trip(g: Net, x: str) -> str:
 
 
 def position(g: Net, x: str) -> str:
-    """ArgMax, which nothing reads; what goes on is x."""
-    g.node(g.pick("ArgMax", "ArgMin"), [x], axis=g.integer(0, len(g.shape(x)) - 1), keepdims=g.pick(0, 1))
+    """ArgMax of a graph input (a last bit decides between computed values), which nothing reads; what goes on is x."""
+    of = g.pick(*g.inputs)
+    g.node(g.pick("ArgMax", "ArgMin"), [of], axis=g.integer(0, len(g.shape(of)) - 1), keepdims=g.pick(0, 1))
     return x
 
 
@@ -444,16 +445,45 @@ def quantised_binary(g: Net, x: str) -> str:
     return quantise(g, y)
 
 
+def integer_chain(g: Net, x: str) -> str:
+    """Whole numbers made of a graph input, rescaled as NEMO or as DORY writes it."""
+    x = g.pick(*g.inputs)
+    whole = g.node("Round", [g.node("Mul", [x, g.scalar(16.0)])])
+    rank = len(g.shape(x))
+    per = (g.shape(x)[1], *[1] * (rank - 2)) if rank > 2 else ()
+    kappa, lambda_ = (g.constant(g.rng.integers(-most, most, per).astype(np.float32)) for most in (99, 9999))
+    y = g.node("Add", [g.node("Mul", [whole, kappa] if g.odds(2) else [kappa, whole]), lambda_])
+    if g.odds(2):
+        y = g.node("Floor", [g.node("Div", [y, g.scalar(g.pick(64.0, 100.0))])])
+    else:
+        y = g.node("Mul", [g.node("Cast", [y], to=7), g.ints(g.pick(1, 55, -7))])
+        y = g.node("Cast", [g.node("Div", [y, g.ints(g.pick(4096, 4095))])], to=FLOAT)
+    return g.node("Clip", [y, g.constant(np.float32(0)), g.constant(np.float32(255))])
+
+
+def dynamic(g: Net, x: str) -> str:
+    """As onnxruntime's dynamic quantiser writes a matrix product."""
+    k, j = g.shape(x)[-1], g.integer(1, 8)
+    stored, scale, zero = g.results("DynamicQuantizeLinear", [x], 3)
+    weight = g.constant(g.rng.integers(-127, 128, (k, j)).astype(np.int8))
+    y = g.node("Cast", [g.node("MatMulInteger", [stored, weight, zero])], to=FLOAT)
+    return g.node("Mul", [y, g.node("Mul", [scale, g.scalar(0.01)])])
+
+
 MAPS: tuple[Layer, ...] = (
     conv, conv, pointwise, conv_transpose, batchnorm, pool, pool, global_pool, normalise_input, resize, blocks, shuffle,
     pad, quantised_conv, quantised_conv,
 )  # fmt: skip
 ROWS: tuple[Layer, ...] = (conv, pointwise, conv_transpose, batchnorm, pool, shuffle, pad, quantised_conv)
-MATRICES: tuple[Layer, ...] = (matmul, product, layernorm, quantised_matmul)
+MATRICES: tuple[Layer, ...] = (matmul, product, layernorm, quantised_matmul, dynamic)
 ANY: tuple[Layer, ...] = (
     unary, unary, clamp, nothing, binary, binary, silu, power, prelu, softmax, reduce, transpose, reshape, squeeze,
     concat, split, slices, gather, expand, choice, round_trip, position, quantise, quantised_binary, flatten,
+    integer_chain,
 )  # fmt: skip
+
+
+SCALAR: tuple[Layer, ...] = (unary, clamp, nothing, binary, silu, power, round_trip, quantise, quantised_binary)
 
 
 def layers_for(rank: int) -> tuple[Layer, ...]:
@@ -462,4 +492,6 @@ def layers_for(rank: int) -> tuple[Layer, ...]:
         return MAPS + MAPS + MATRICES + ANY
     if rank == 3:
         return ROWS + MATRICES + ANY
-    return (gemm, gemm, *MATRICES, *ANY) if rank == 2 else ANY
+    if rank == 2:
+        return (gemm, gemm, *MATRICES, *ANY)
+    return ANY if rank == 1 else SCALAR

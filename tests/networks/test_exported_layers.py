@@ -1,5 +1,5 @@
-"""Layers as torch, jax and scikit-learn really export them (../shared/torch_exports): every form of one layer becomes the
-same kernels, answers as torch recorded, and its C is verified once a layer."""
+"""Layers as torch, jax and scikit-learn really export them (../shared/torch_exports): every form of one layer becomes
+the same kernels, answers as torch recorded, and its C is verified once a layer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.rules import running
 
 pytestmark = pytest.mark.shared
 
-# Per layer: how many files there are (raw, optimised, opset 23, TorchScript, modules as functions ...), and its kernels.
+# Per layer: how many files (raw, optimised, opset 23, TorchScript, modules as functions, ...), and its kernels.
 LAYERS: dict[str, tuple[int, tuple[str, ...]]] = {
     "conv_bn_relu": (6, ("conv2d_f32",)),
     "dwsep": (5, ("depthwise_f32", "pointwise_f32")),

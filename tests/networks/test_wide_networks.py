@@ -73,6 +73,14 @@ STORIES = {
     "a graph output that is known at compile time and also read": """
       t (float[2,3] x) => (float[2,4] y, float[3,4] w)
       <float[3,4] c = {1.0,-2.0,3.0,-4.0,5.0,-6.0,7.0,-8.0,9.0,-1.0,2.0,-3.0}> { w = Relu(c)  y = MatMul(x, w) }""",
+    # laying out the views never ended: behind the mended reshape stood a second one that no strides express
+    "two reshapes that move bytes, one behind the other, and nothing else": """
+      t (float[2,8,4,9] x) => (float[2,8,4,9] y)
+      { d = DepthToSpace<blocksize = 2>(x)  y = SpaceToDepth<blocksize = 2>(d) }""",
+    # the first rule for Gemm in every other form took linear's bias condition for all four of its variants
+    "Gemm with a transposed left operand, constant weights and a bias per output": """
+      t (float[5,2] x) => (float[2,3] y)
+      <float[5,3] w = {1,2,3,4,5,6,7,8,9,1,2,3,4,5,6}, float[3] b = {1.0,2.0,3.0}> { y = Gemm<transA = 1>(x, w, b) }""",
 }
 
 
