@@ -96,7 +96,7 @@ def _try_entry(
             taken.candidates.append(_candidate(facts, emitter, compiled, s, env, position, entry, made))
             taken.keys.add(key)
         except DeclinedError as e:
-            taken.refuse(position, _of_entry(entry, e.cause))
+            taken.refuse(position, _of_entry(entry, e.cause) if e.of_kernel else e.cause)
             settled = False
     return settled
 
@@ -123,7 +123,7 @@ def _candidate(
     for conditions in (compiled.variant.where, entry.when):
         broken = broken_condition(conditions, env)
         if broken is not None:
-            raise DeclinedError(broken)
+            raise DeclinedError(broken, of_kernel=conditions is entry.when)
     produced = tuple(m.produced for m in made)
     emission = emitter.emit(entry, env, made)
     consumed = _consumed(facts.view, emission)

@@ -29,8 +29,9 @@ Cost = Callable[[Kernel, Sizes], float]
 class DeclinedError(Exception):
     """This entry does not take this match, and why."""
 
-    def __init__(self, cause: Cause | str) -> None:
+    def __init__(self, cause: Cause | str, of_kernel: bool = True) -> None:
         self.cause = Cause(cause) if isinstance(cause, str) else cause
+        self.of_kernel = of_kernel  # False: no entry of the variant would take it
         super().__init__(self.cause.reason)
 
 

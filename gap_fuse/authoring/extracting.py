@@ -55,8 +55,9 @@ def extract(view: View, nodes: Sequence[ViewNode]) -> Extract:
 
 
 def _check_type(o: Operand) -> None:
-    if o.value.dtype is None or o.value.shape is None:
-        raise GapFuseError(f"the type of `{o.value.name}` is not known, so `{o.name}` has none")
+    if o.value.dtype is None or o.value.static_shape is None:
+        message = f"the type of `{o.value.name}` is not known: {o.value.dtype or '?'} of shape {o.value.shape or '?'}"
+        raise GapFuseError(Diagnostic(message, help="bind symbolic dimensions: --dim NAME=VALUE"))
 
 
 class _Names:

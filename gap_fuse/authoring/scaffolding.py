@@ -3,13 +3,16 @@ is written."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from fusion_engine import GapFuseError, load_kernels, match, read_model, view
 from fusion_engine.diagnostics import Diagnostic, Span
+from fusion_engine.kernels.file_model import kernel_schema
 from fusion_engine.language import load_rules
+from fusion_engine.language.file_model import rule_schema
 from fusion_engine.view import View
 from fusion_engine.view.write import view_to_model
 from gap_fuse.authoring import templates
@@ -50,10 +53,16 @@ def _write(name: str, folder: Path, files: Mapping[str, str | bytes]) -> tuple[P
         raise GapFuseError(
             [Diagnostic("is there already", Span(str(f)), "choose another name or --dir") for f in there]
         )
-    for path, content in files.items():
+    for path, content in {**_schemas(folder), **files}.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(content.encode() if isinstance(content, str) else content)
     return tuple(folder / f for f in files)
+
+
+def _schemas(folder: Path) -> dict[str, str]:
+    """What an editor needs for completion; one for all rules of the folder."""
+    made = {"rules/rule.schema.json": rule_schema, "kernels/kernel.schema.json": kernel_schema}
+    return {f: json.dumps(schema(), indent=2) + "\n" for f, schema in made.items() if not (folder / f).exists()}
 
 
 def _matches(seen: View, chosen: Extract, folder: Path, name: str) -> int:

@@ -6,6 +6,7 @@ from fusion_engine.view.types import ViewValue
 from gap_fuse.authoring.extracting import Extract, Operand
 
 ELEMENTWISE_RULE = """\
+# yaml-language-server: $schema=rule.schema.json
 rule: {name}
 summary: TODO what it computes, in one sentence.
 given: {{x: "float32[*S]"}}               # *S: any number of axes
@@ -27,6 +28,7 @@ tests:
       }}
 """
 ELEMENTWISE_KERNEL = """\
+# yaml-language-server: $schema=../kernel.schema.json
 kernel: {name}
 summary: TODO what it computes, in one sentence.
 signature:
@@ -70,6 +72,7 @@ def {name}({operands}):
 '''
 
 EXTRACTED_RULE = """\
+# yaml-language-server: $schema=rule.schema.json
 rule: {name}
 summary: TODO what it computes, in one sentence.
 given:                                  # the shapes of the model: put size symbols (N, C, ...) for what may differ
@@ -86,6 +89,7 @@ match:
     onnx: {name}.onnx
 """
 EXTRACTED_KERNEL = """\
+# yaml-language-server: $schema=../kernel.schema.json
 kernel: {name}
 summary: TODO what it computes, in one sentence.
 signature:
@@ -154,14 +158,7 @@ def _given(o: Operand) -> str:
 
 
 def _dims(value: ViewValue) -> list[str]:
-    """Extents as they are; an unknown one is a symbol of its own."""
-    known = value.shape or ()
-    return [str(d) if isinstance(d, int) else f"{value_symbol(value)}{i}" for i, d in enumerate(known)]
-
-
-def value_symbol(value: ViewValue) -> str:
-    """A size symbol that no other value uses."""
-    return "D" + "".join(c for c in value.name if c.isalnum())
+    return [str(d) for d in value.static_shape or ()]
 
 
 def _kernel(name: str, e: Extract) -> str:
