@@ -12,6 +12,9 @@ from fusion_engine.language.printing import stored_type_text
 from gap_fuse.library import Library
 
 
+WHOLE = ("int", "uint", "bool")
+
+
 @dataclass(frozen=True, slots=True)
 class Listed:
     """`family` is the folder of the rule's file; `storages` are "float" and the integer types that results have."""
@@ -44,10 +47,12 @@ def _listed(rule: Rule) -> Listed:
 
 
 def storages(rule: Rule) -> tuple[str, ...]:
-    """What the rule's entries make: "float" (values as they are), or the integers that stand for reals."""
+    """What the rule's entries make: "float" (values as they are; "integer" where no capture can be a float), or the
+    integers that stand for reals."""
     results = {n for v in rule.variants for n in v.results}
     found = [stored_type_text(t).split()[0] for e in rule.emit for n, t in e.stored.items() if n in results]
-    plain = ["float"] if any(not set(e.stored) & results for e in rule.emit) else []
+    whole = bool(rule.given) and all(t.dtype.startswith(WHOLE) for t in rule.given.values())
+    plain = ["integer" if whole else "float"] if any(not set(e.stored) & results for e in rule.emit) else []
     return tuple(dict.fromkeys([*plain, *found]))
 
 
