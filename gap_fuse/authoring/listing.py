@@ -11,7 +11,6 @@ from fusion_engine import Rule
 from fusion_engine.language.printing import stored_type_text
 from gap_fuse.library import Library
 
-
 WHOLE = ("int", "uint", "bool")
 
 
