@@ -1,15 +1,17 @@
 """int8 QDQ networks of any size: inverted residual blocks as onnxruntime's quantiser writes them, every block with
-scales and zero points of its own. One block = 3 convolutions with per-channel weights, 2 ReLUs, an addition: 22 nodes.
+scales and zero points of its own. One block = 3 convolutions with per-channel weights, 2 ReLUs, an addition: 20 nodes.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 CHANNELS, WIDE, SIDE = 8, 16, 6
-NODES = 22  # of one block
+NODES = 20  # of one block
 
 
 class _Writer:
@@ -25,7 +27,7 @@ class _Writer:
         self.constants.append(numpy_helper.from_array(value, name))
         return name
 
-    def node(self, op: str, *inputs: str, **attributes: object) -> str:
+    def node(self, op: str, *inputs: str, **attributes: Any) -> str:
         name = f"v{len(self.nodes)}"
         self.nodes.append(helper.make_node(op, list(inputs), [name], name=f"{op}_{len(self.nodes)}", **attributes))
         return name
@@ -35,10 +37,10 @@ class _Writer:
 
     def quantised(self, x: str, scale: np.ndarray) -> str:
         """QuantizeLinear and DequantizeLinear of an activation."""
-        parameters = self.constant(scale), self.constant(np.int8(self.random.integers(-20, 20)))
+        parameters = self.constant(scale), self.constant(np.asarray(self.random.integers(-20, 20), np.int8))
         return self.node("DequantizeLinear", self.node("QuantizeLinear", x, *parameters), *parameters)
 
-    def conv(self, x: str, x_scale: np.ndarray, shape: tuple[int, ...], relu: bool, **attributes: object) -> str:
+    def conv(self, x: str, x_scale: np.ndarray, shape: tuple[int, ...], relu: bool, **attributes: Any) -> str:
         """A convolution on per-channel weights, its bias at the scale of the sums; its result quantised."""
         k = shape[0]
         scale = self.scale((k,))
