@@ -52,7 +52,7 @@ def _compiled(name: str, l1: int, l2: int) -> Result:
 
 
 @cache
-def _outputs(name: str) -> dict[str, bytes]:
+def _outputs(_name: str) -> dict[str, bytes]:
     """What the first size gave: every other must give the same."""
     return {}
 
