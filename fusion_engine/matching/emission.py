@@ -115,7 +115,8 @@ class Emitter:
         shape = known.static_shape
         if shape is None or known.dtype is None:
             change = "bind symbolic dimensions: --dim NAME=VALUE" if shape is None else ""
-            raise DeclinedError(Cause(f"{'shape' if shape is None else 'type'} of {what} unknown", value, help=change))
+            lacking = "shape" if shape is None else "type"
+            raise DeclinedError(Cause(f"{lacking} of {what} unknown", value, f"a known {lacking}", change))
         return shape, known.dtype
 
     def _results(

@@ -12,7 +12,7 @@ from fusion_engine.covering.types import Cause
 from fusion_engine.diagnostics import Span
 from fusion_engine.language.printing import capture_type_text, expression_text, literal_text
 from fusion_engine.language.trees import walk
-from fusion_engine.language.types import Capture, EApply, EList, ELiteral, Expression, Named
+from fusion_engine.language.types import Capture, EApply, EList, ELiteral, EName, Expression, Named
 from fusion_engine.language.vocabulary import Binding, Unknown, as_condition, evaluate_expression
 from fusion_engine.matching.environment import Environment, bind, deferred
 from fusion_engine.matching.facts import Facts, Known, Virtual
@@ -163,12 +163,22 @@ def broken_condition(conditions: tuple[tuple[str, Expression], ...], env: Enviro
         if isinstance(truth, Unknown):
             return Cause(f"`{text}` is not decided: {truth.reason}", truth.reason, text, span=condition.span)
         if not truth:
-            return Cause(f"`{text}` does not hold", _sides(condition, env), text, span=condition.span)
+            return Cause(
+                f"`{text}` does not hold", _sides(condition, env), _written_out(condition, env), span=condition.span
+            )
     return None
+
+
+def _written_out(condition: Expression, env: Environment) -> str:
+    definition = env.lazy.get(condition.name) if isinstance(condition, EName) else None
+    return expression_text(condition if definition is None else definition)
 
 
 def _sides(condition: Expression, env: Environment) -> str:
     """What the parts of a condition that does not hold are: `rank(e)` is 5."""
+    if isinstance(condition, EName):
+        definition = env.lazy.get(condition.name)  # a `let`: what it is made of says more than false
+        return f"{condition.name} is {_value(env[condition.name])}" if definition is None else _sides(definition, env)
     parts = condition.args if isinstance(condition, EApply) else ()
     if isinstance(condition, EApply) and condition.fn in ("and", "or", "not"):
         return "; ".join(dict.fromkeys(w for p in parts if (w := _sides(p, env))))

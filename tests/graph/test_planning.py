@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -14,6 +15,7 @@ from fusion_engine.apply import apply
 from fusion_engine.diagnostics import GapFuseError
 from fusion_engine.explain import explain
 from fusion_engine.explanation import Explanation, explanation_to_json
+from fusion_engine.matching import match
 from fusion_engine.model import read_model
 from fusion_engine.planning import NotCoveredError, Planned
 from fusion_engine.reference import run_reference
@@ -222,3 +224,15 @@ def test_a_model_that_is_not_covered_is_explained_too(planner: Plans) -> None:
 def test_explain_of_an_unknown_name_suggests_one(planner: Plans, which: dict[str, str], words: str) -> None:
     with pytest.raises(GapFuseError, match=f"did you mean `{words}`"):
         explained(planner, **which)
+
+
+@pytest.mark.parametrize("name", ["digits_fp32.onnx", "digits_int8.onnx"])
+def test_every_decline_says_where_in_a_rule_and_what_it_wants(planner: Plans, root: Path, name: str) -> None:
+    planned = planner(read_model(root / "examples" / "digits" / name))
+    declines = match(planned.view, planned.rules, planned.kernels, explain=True).declines
+    assert len(declines) > 20
+    for d in declines:
+        assert d.cause.span is not None, d.reason
+        assert 0 < d.cause.span.line <= len(planned.rules.sources[d.cause.span.file]), d.reason
+        assert d.cause.had, d.reason
+        assert d.cause.want, d.reason
