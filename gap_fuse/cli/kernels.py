@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from gap_fuse.cli.kernels_schema import schema
+from gap_fuse.cli.kernels_test import kernels_test
 
 
 @click.group()
@@ -12,5 +13,5 @@ def kernels() -> None:
     """Work on kernel folders."""
 
 
-for command in (schema,):
+for command in (kernels_test, schema):
     kernels.add_command(command)

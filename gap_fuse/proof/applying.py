@@ -11,6 +11,7 @@ import onnx
 from fusion_engine.apply import apply
 from fusion_engine.covering.types import Candidate, Plan
 from fusion_engine.diagnostics import GapFuseError
+from fusion_engine.graph import FusedGraph
 from fusion_engine.kernels.descriptor import Kernel
 from fusion_engine.language.types import Rule, RuleSet
 from fusion_engine.matching import match
@@ -68,12 +69,17 @@ def compute(seen: View, chosen: Candidate, values: Arrays, kernels: Mapping[str,
 
     `values` holds what the candidate consumes. Raises GapFuseError where a reference and its kernel.yaml disagree.
     """
+    graph, found = trace(seen, chosen, values, kernels)
+    return [found[n] for n in graph.outputs]
+
+
+def trace(seen: View, chosen: Candidate, values: Arrays, kernels: Mapping[str, Kernel]) -> tuple[FusedGraph, Arrays]:
+    """The candidate as a graph of its own, and what every buffer of it holds."""
     free = tuple(n for n in chosen.consumes if seen.values[n].const is None or n in seen.inputs)
     part = replace(seen, inputs=free, outputs=chosen.produces)
     graph = apply(part, Plan((chosen,), chosen.cost, 0.0), kernels)
     with np.errstate(all="ignore"):
-        found = run_reference(graph, kernels, {n: values[n] for n in free})
-    return [found[n] for n in graph.outputs]
+        return graph, run_reference(graph, kernels, {n: values[n] for n in free})
 
 
 def explain_left_over(seen: Seen) -> str:

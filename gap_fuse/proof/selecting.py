@@ -33,15 +33,25 @@ def select_rules(which: Sequence[str], rules: Sequence[Path] = (), kernels: Sequ
     return Selection(tuple(chosen), library.rules, library.kernels)
 
 
-def select_kernels(
-    which: Sequence[str], kernels: Sequence[Path] = ()
-) -> tuple[tuple[Kernel, ...], Mapping[str, Kernel]]:
-    """The kernels of those names or folders (none: every kernel), and all that are known. Raises GapFuseError."""
+@dataclass(frozen=True, slots=True, eq=False)
+class KernelSelection:
+    """The kernels that are meant; the folders beside the shipped one, and all folders."""
+
+    kernels: tuple[Kernel, ...]
+    folders: tuple[Path, ...]
+    every: tuple[Path, ...]
+
+
+def select_kernels(which: Sequence[str], kernels: Sequence[Path] = ()) -> KernelSelection:
+    """The kernels with C of those names or folders (none: every kernel). Raises GapFuseError: unknown, or it does not
+    load."""
     paths = [Path(w) for w in which if _is_path(w)]
-    known = load_kernels([room("kernels"), *kernels, *paths])
+    folders = (*kernels, *paths)
+    every = (room("kernels"), *folders)
+    known = load_kernels(every)
     _check_names([w for w in which if not _is_path(w)], known, "kernel")
     chosen = [k for k in known.values() if not which or k.name in which or _below(str(k.folder), paths)]
-    return tuple(chosen), known
+    return KernelSelection(tuple(k for k in chosen if k.view is None), folders, every)
 
 
 def _is_path(which: str) -> bool:

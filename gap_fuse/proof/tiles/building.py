@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from fusion_engine.diagnostics import Diagnostic, GapFuseError
 from fusion_engine.kernels.descriptor import Implementation, Kernel
@@ -133,8 +134,8 @@ _CTYPES = {
 def structure(members: tuple[ArgMember, ...]) -> type[ctypes.Structure]:
     """The argument struct as a ctypes class."""
 
-    def field(m: ArgMember) -> tuple[str, type]:
-        base: type = ctypes.c_void_p if m.ctype.endswith("*") else _CTYPES[m.ctype]
-        return m.name, (base * m.length) if m.length is not None else base  # type: ignore[operator]
+    def field(m: ArgMember) -> tuple[str, Any]:
+        base: Any = ctypes.c_void_p if m.ctype.endswith("*") else _CTYPES[m.ctype]
+        return m.name, (base * m.length) if m.length is not None else base
 
     return type("Args", (ctypes.Structure,), {"_fields_": [field(m) for m in members]})

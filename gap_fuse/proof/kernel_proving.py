@@ -1,0 +1,209 @@
+"""The proof of a kernel's C: every implementation at random legal tilings against the reference, and its `cycles`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from zlib import crc32
+
+import numpy as np
+
+from fusion_engine.diagnostics import GapFuseError
+from fusion_engine.kernels import reference
+from fusion_engine.kernels.descriptor import Implementation, Kernel
+from fusion_engine.tolerances import KERNEL
+from gap_fuse.comparing import difference
+from gap_fuse.proof.cycles import odd_cycles, tile_cycles
+from gap_fuse.proof.judging import ULP
+from gap_fuse.proof.kernel_calls import KernelCall
+from gap_fuse.proof.tiles import Declined, StrayAccess, bind_kernel, run_tiled
+from gap_fuse.proof.tiles.building import FLAGS
+from tiler.bound import BoundAxis, BoundCall
+
+TILES = 400  # tiles of one run at most: each is a call from Python
+
+
+@dataclass(eq=False)
+class ImplementationProof:
+    """One implementation: calls taken, runs (a call at one tiling), why others were declined, the worst error in ULP
+    (0 where integers are equal), the range of modelled cycles, and what is wrong."""
+
+    kernel: str
+    implementation: str
+    calls: int = 0
+    runs: int = 0
+    ragged: int = 0
+    declined: dict[str, int] = field(default_factory=dict)
+    worst: float = 0.0
+    cycles: tuple[float, float] | None = None
+    failures: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def prove_implementation(
+    kernel: Kernel,
+    implementation: Implementation,
+    calls: Sequence[KernelCall],
+    seed: int = 0,
+    flags: Sequence[str] = FLAGS,
+) -> ImplementationProof:
+    """Run every call that the implementation takes at several tilings; the first wrong one ends it."""
+    proof = ImplementationProof(kernel.name, implementation.name)
+    rng = np.random.default_rng([seed, crc32(f"{kernel.name}/{implementation.name}".encode())])
+    for call in calls:
+        orders = _orders(implementation, call, rng)
+        bound = bind_kernel(kernel, implementation, call.operands, call.attrs, call.results, orders, call.dtypes)
+        if isinstance(bound, str):
+            proof.declined[bound] = proof.declined.get(bound, 0) + 1
+            continue
+        proof.calls += 1
+        proof.failures += list(dict.fromkeys(odd_cycles(bound[1])))
+        _note_cycles(proof, bound[1])
+        for tile in tilings(bound[1], rng):
+            message = _run(kernel, implementation, call, bound[1], tile, orders, rng, flags, proof)
+            if message is not None:
+                proof.failures.append(f"{message} at {_shown(bound[1], tile)}; the call: {_described(call)}")
+            if proof.failures:
+                return proof
+    if not proof.runs:
+        reasons = "; ".join(proof.declined) or "no call of it could be drawn: give its rule `draw` ranges"
+        proof.failures.append(f"never run: {reasons}")
+    return proof
+
+
+def _note_cycles(proof: ImplementationProof, bound: BoundCall) -> None:
+    now = tile_cycles(bound, bound.extents, 8)
+    low, high = proof.cycles or (now, now)
+    proof.cycles = min(low, now), max(high, now)
+
+
+def _orders(
+    implementation: Implementation, call: KernelCall, rng: np.random.Generator
+) -> dict[str, tuple[int, ...]] | None:
+    """A random storage order of each operand that may have any."""
+    ranks = {n: v.ndim for n, v in call.operands.items()} | {n: len(s) for n, s in call.results.items()}
+    chosen = {
+        n: tuple(int(i) for i in rng.permutation(r))
+        for n, r in ranks.items()
+        if implementation.orders.get(n) == "any" and r > 1
+    }
+    return chosen or None
+
+
+def tilings(bound: BoundCall, rng: np.random.Generator) -> Iterator[dict[str, int]]:
+    """Whole, as small as may be, and two at random; each axis a multiple of its step, the last tile ragged."""
+    choices = {a.name: _sizes(a) for a in bound.axes}
+    yield {n: sizes[-1] for n, sizes in choices.items()}
+    for _ in range(3):
+        tile = {n: int(rng.choice(sizes)) for n, sizes in choices.items()}
+        if _count(bound, tile) <= TILES:
+            yield tile
+    least = {n: sizes[0] for n, sizes in choices.items()}
+    if _count(bound, least) <= TILES:
+        yield least
+
+
+def _sizes(axis: BoundAxis) -> list[int]:
+    if axis.whole:
+        return [axis.extent]
+    most = min(axis.extent, axis.limit or axis.extent)
+    return [*range(axis.step, most, axis.step), axis.extent if most == axis.extent else most]
+
+
+def _count(bound: BoundCall, tile: Mapping[str, int]) -> int:
+    return prod(-(-n // max(tile[a], 1)) for a, n in bound.extents.items())
+
+
+def _run(
+    kernel: Kernel,
+    implementation: Implementation,
+    call: KernelCall,
+    bound: BoundCall,
+    tile: Mapping[str, int],
+    orders: Mapping[str, Sequence[int]] | None,
+    rng: np.random.Generator,
+    flags: Sequence[str],
+    proof: ImplementationProof,
+) -> str | None:
+    """Compute one call in tiles of that size; what is wrong with it, or None."""
+    cores, seed = int(rng.choice([1, 3, 8])), int(rng.integers(2**31))
+    try:
+        got = run_tiled(
+            kernel,
+            implementation,
+            call.operands,
+            call.attrs,
+            tile,
+            cores,
+            call.results,
+            orders,
+            seed,
+            call.dtypes,
+            flags,
+        )
+    except Declined as e:
+        proof.declined[str(e)] = proof.declined.get(str(e), 0) + 1
+        return None
+    except (StrayAccess, GapFuseError) as e:
+        return str(e)
+    proof.runs += 1
+    proof.ragged += any(n % tile[a] for a, n in bound.extents.items() if tile[a])
+    return _compared(kernel, call, bound, got, proof)
+
+
+def _compared(
+    kernel: Kernel, call: KernelCall, bound: BoundCall, got: Mapping[str, np.ndarray], proof: ImplementationProof
+) -> str | None:
+    wanted, magnitude = expected(kernel, call, bound)
+    for name, reference_value in wanted.items():
+        value = got[name]
+        if value.shape != reference_value.shape or value.dtype != reference_value.dtype:
+            return (
+                f"{name} is {value.dtype}{list(value.shape)}, not {reference_value.dtype}{list(reference_value.shape)}"
+            )
+        found = difference(value, reference_value)
+        if value.dtype.kind != "f":
+            if found.differing:
+                return f"{name}: {found.differing} of {found.values} integers differ, by up to {found.worst:g}"
+            continue
+        scale = max(magnitude, found.scale, 1e-6)
+        proof.worst = max(proof.worst, found.worst / (scale * ULP))
+        if found.worst > KERNEL[str(value.dtype)] * scale:
+            return (
+                f"{name} is off by {found.worst / (scale * ULP):.3g} ULP, {KERNEL[str(value.dtype)] / ULP:.3g} allowed"
+            )
+    return None
+
+
+def expected(kernel: Kernel, call: KernelCall, bound: BoundCall) -> tuple[dict[str, np.ndarray], float]:
+    """What the reference answers, by result, and the largest magnitude of what it adds up."""
+    plain = _answer(kernel, call.operands, bound)
+    absolute = {n: np.abs(v) if v.dtype.kind == "f" else v for n, v in call.operands.items()}
+    try:
+        summed = _answer(kernel, absolute, bound)
+    except Exception:  # magnitudes that the reference does not take say nothing
+        summed = plain
+    arrays = [*plain.values(), *summed.values(), *call.operands.values()]
+    floats = [np.abs(a[np.isfinite(a)]) for a in arrays if a.dtype.kind == "f"]
+    return plain, max((float(a.max(initial=0.0)) for a in floats), default=0.0)
+
+
+def _answer(kernel: Kernel, operands: Mapping[str, np.ndarray], bound: BoundCall) -> dict[str, np.ndarray]:
+    arguments: dict[str, object] = {}
+    for o in kernel.inputs:
+        parts = [operands[f"{o.name}{i}"] for i in range(len(operands)) if f"{o.name}{i}" in operands]
+        arguments[o.name] = tuple(parts) if o.variadic else operands.get(o.name)
+    with np.errstate(all="ignore"):
+        made = reference(kernel)(**arguments, **bound.attrs)
+    results = made if isinstance(made, tuple) else (made,)
+    return {o.name: np.asarray(r) for o, r in zip(kernel.outputs, results, strict=True)}
+
+
+def _shown(bound: BoundCall, tile: Mapping[str, int]) -> str:
+    return "tiles " + ", ".join(f"{a}={tile[a]} of {n}" for a, n in bound.extents.items())
+
+
+def _described(call: KernelCall) -> str:
+    operands = ", ".join(f"{n}: {v.dtype}{list(v.shape)}" for n, v in call.operands.items())
+    return f"{operands}; {', '.join(f'{n}={v}' for n, v in call.attrs.items())} (from {call.source})"
