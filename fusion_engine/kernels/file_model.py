@@ -77,8 +77,6 @@ class ImplementationSection(Section):
     """The axis that the cores share, or `largest`."""
     tile: dict[str, TileSection] | None = None
     """How an axis may be split."""
-    pitch: list[str] | str | None = None
-    """Operands whose rows may lie apart: the call gets the distance."""
     align: dict[str, int] | None = None
     """Bytes, a power of two, by operand."""
     scratch: list[ScratchSection] | None = None
