@@ -7,7 +7,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-from fusion_engine.expr import Expr, evaluate, parse_expr
+from fusion_engine.expr import Expr, evaluate, names, parse_expr
 from fusion_engine.kernels.descriptor import Implementation, Kernel, OperandType
 from fusion_engine.kernels.sizes import Shape, Sizes
 
@@ -37,6 +37,19 @@ def whole_cycles(kernel: Kernel, implementation: Implementation, sizes: Sizes, c
             tiles *= -(-env[axis] // most)
             env[axis] = min(env[axis], most)
     return tiles * float(evaluate(implementation.cycles, env))
+
+
+def attributes_read(kernel: Kernel) -> frozenset[str]:
+    """The attributes that sizes, conditions or costs depend on; of a view kernel all, since they say what is seen."""
+    attrs = frozenset(a.name for a in kernel.attrs)
+    if kernel.view is not None:
+        return attrs
+    extents = [_parsed(extent) for _, extent in kernel.axes if not extent.startswith("*")]
+    read: list[Expr] = [*extents, *(e for _, e in (*kernel.sizes, *kernel.where))]
+    for i in kernel.implementations:
+        tiles = [e for rule in (i.tile or {}).values() for e in (rule.step, rule.max) if e is not None]
+        read += [i.cycles, *(e for _, e in i.when), *(s.bytes for s in i.scratch), *tiles]
+    return attrs & frozenset(("axis",)).union(*(names(e) for e in read))
 
 
 def axis_extents(axis: str, extent: str, implementation: Implementation, sizes: Sizes) -> dict[str, int]:

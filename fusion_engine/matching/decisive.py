@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from fusion_engine.covering.types import Cause
-from fusion_engine.expr import Expr, names
+from fusion_engine.covering.types import Candidate, Cause, Constant
 from fusion_engine.kernels.descriptor import Kernel
+from fusion_engine.kernels.fitting import attributes_read
 from fusion_engine.language.types import EApply, EList, Emit, EmitEntry, EName, Expression
 from fusion_engine.language.vocabulary import as_condition, evaluate_expression
 from fusion_engine.matching.environment import Environment, deferred
@@ -48,6 +48,33 @@ def _entry_decided(judge: _Judge, entry: EmitEntry, kernels: Mapping[str, Kernel
     return any(judge.numbers(e) for e in priced) or _quantised_by_numbers(judge.facts, entry, judge.s)
 
 
+def passed_constants(facts: Facts, compiled: Compiled, s: Solution, c: Candidate) -> dict[int, str] | None:
+    """Constants that a candidate's calls have just as the graph has them: identity to name.
+
+    None where anything else in the calls follows from numbers, so that elsewhere they differ by more than names.
+    """
+    env = base_environment(facts, compiled, s)
+    if isinstance(env, Refusal):
+        return None
+    judge = _Judge(facts, s, {**dict(compiled.variant.let), **deferred(s.bound)}, env)
+    calls = compiled.rule.emit[c.emit].calls
+    if len(calls) != len(c.calls) or any(judge.numbers(e) for call in calls for _, e in call.attrs):
+        return None
+    computed = [e for call in calls for _, e in call.args if not judge.passes(e)]
+    if any(judge.numbers(e) for e in computed):
+        return None
+    known = {id(const): v for v in _values(s) if (const := facts.view.const(v)) is not None}
+    operands = [o.data for call in c.calls for _, o in call.operands if isinstance(o, Constant)]
+    found = {id(data): known[id(data)] for data in operands if id(data) in known}
+    passing = sum(judge.constant(e) for call in calls for _, e in call.args if judge.passes(e))
+    return found if sum(id(data) in known for data in operands) == passing else None
+
+
+def _values(s: Solution) -> Iterator[str]:
+    for bound in s.bound.values():
+        yield from (v for v in (bound if isinstance(bound, tuple) else (bound,)) if isinstance(v, str))
+
+
 @dataclass(frozen=True, eq=False)
 class _Judge:
     facts: Facts
@@ -67,6 +94,28 @@ class _Judge:
     def numbers(self, expression: Expression) -> bool:
         """Whether the expression reads numbers that the surroundings do not tell."""
         return any(self._untold(name, lens) for name, lens in self._through_lets(expression))
+
+    def passes(self, expression: Expression) -> bool:
+        """Whether a captured value is handed on as it is."""
+        match expression:
+            case EName(name=name) if name in self.lets:
+                return self.passes(self.lets[name])
+            case EName(name=name):
+                return self.s.bound.get(name) is not None
+            case EApply(fn="given", args=(EName() as first, _)):
+                return self.passes(first)
+        return False
+
+    def constant(self, expression: Expression) -> int:
+        """How many constants are handed on."""
+        match expression:
+            case EName(name=name) if name in self.lets:
+                return self.constant(self.lets[name])
+            case EName(name=name):
+                return sum(self.facts.is_const(v) for v in _tensors(self.s, name))
+            case EApply(args=(first, *_)):
+                return self.constant(first)
+        return 0
 
     def _through_lets(self, expression: Expression) -> Iterator[Read]:
         waiting = list(self._read(expression, lens=False))
@@ -105,20 +154,9 @@ class _Judge:
 
 def _priced(call: Emit, kernels: Mapping[str, Kernel]) -> Iterator[Expression]:
     kernel = kernels.get(call.kernel)
-    matters = frozenset[str]() if kernel is None else _attributes_that_matter(kernel)
+    matters = frozenset[str]() if kernel is None else attributes_read(kernel)
     yield from (e for name, e in call.attrs if name in matters)
     yield from (t.dims for _, t in call.types if t.dims is not None)
-
-
-def _attributes_that_matter(kernel: Kernel) -> frozenset[str]:
-    attrs = frozenset(a.name for a in kernel.attrs)
-    if kernel.view is not None:
-        return attrs
-    read: list[Expr] = [e for _, e in (*kernel.sizes, *kernel.where)]
-    for i in kernel.implementations:
-        tiles = [e for rule in (i.tile or {}).values() for e in (rule.step, rule.max) if e is not None]
-        read += [i.cycles, *(e for _, e in i.when), *(s.bytes for s in i.scratch), *tiles]
-    return attrs & frozenset().union(*(names(e) for e in read))
 
 
 def _tensors(s: Solution, name: str) -> Iterator[str | Virtual]:

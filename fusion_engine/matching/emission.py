@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from math import inf
 from typing import Any
@@ -13,8 +13,8 @@ import numpy as np
 from fusion_engine.covering.types import Cause, Constant, EmittedCall, Operand, Temporary, ValueRef
 from fusion_engine.graph import Alias, CallAttr
 from fusion_engine.kernels.descriptor import Kernel, OperandType
-from fusion_engine.kernels.fitting import why_not
-from fusion_engine.kernels.sizes import Sizes, solve_sizes
+from fusion_engine.kernels.fitting import attributes_read, why_not
+from fusion_engine.kernels.sizes import MisfitError, Sizes, fill_attrs, solve_sizes
 from fusion_engine.language.printing import expression_text
 from fusion_engine.language.types import Emit, EmitEntry, EName, Expression
 from fusion_engine.language.vocabulary import Binding, Unknown, as_attribute, as_operand, evaluate_expression
@@ -52,6 +52,7 @@ class Emitter:
     kernels: Mapping[str, Kernel]
     cost: Cost
     solved: dict[Hashable, tuple[Sizes, float] | str] = field(default_factory=dict)
+    read: dict[str, frozenset[str]] = field(default_factory=dict)  # attributes that sizes and prices depend on
 
     def emit(self, entry: EmitEntry, env: Environment, made: tuple[Made, ...]) -> Emission:
         """All calls of an entry. Raises DeclinedError."""
@@ -141,14 +142,20 @@ class Emitter:
     def _sizes(
         self, kernel: Kernel, shapes: dict[str, tuple[int, ...]], dtypes: dict[str, str], attrs: dict[str, CallAttr]
     ) -> tuple[Sizes, float]:
-        key = (kernel.name, tuple(shapes.items()), tuple(dtypes.items()), tuple(attrs.items()))
+        if kernel.name not in self.read:
+            self.read[kernel.name] = attributes_read(kernel)
+        read = tuple((n, a) for n, a in attrs.items() if n in self.read[kernel.name])
+        key = (kernel.name, tuple(shapes.items()), tuple(dtypes.items()), read)
         if key not in self.solved:
             fitted = solve_sizes(kernel, shapes, dtypes, attrs)
             self.solved[key] = fitted if isinstance(fitted, str) else self._priced(kernel, fitted)
         solved = self.solved[key]
         if isinstance(solved, str):
             raise DeclinedError(solved)
-        return solved
+        try:
+            return replace(solved[0], attrs=fill_attrs(kernel, attrs)), solved[1]
+        except MisfitError as e:
+            raise DeclinedError(str(e)) from e
 
     def _priced(self, kernel: Kernel, sizes: Sizes) -> tuple[Sizes, float] | str:
         price = self.cost(kernel, sizes)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from fusion_engine.covering.types import Candidate
+from fusion_engine.covering.types import Candidate, Constant, EmittedCall, ValueRef
 from fusion_engine.matching.index import Compiled
 from fusion_engine.matching.neighbourhoods import BEFORE, BEHIND
 from fusion_engine.view.types import View, ViewNode
@@ -22,6 +22,15 @@ class Template:
     nodes: tuple[int, ...]
     consumes: tuple[Place, ...]
     produces: tuple[Place, ...]
+    renaming: Renaming | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Renaming:
+    """Where the names of a candidate's calls are found at another root: values, and constants by who reads them."""
+
+    values: Mapping[str, Place]
+    constants: Mapping[int, tuple[int, int] | str]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,13 +41,58 @@ class Known:
     search: tuple[Compiled, ...]
 
 
-def template_of(view: View, root: ViewNode, compiled: Compiled, c: Candidate) -> Template | None:
-    """None where the candidate takes in a node that is too far away to be the same elsewhere."""
+def template_of(
+    view: View, root: ViewNode, compiled: Compiled, c: Candidate, passed: Mapping[int, str] | None
+) -> Template | None:
+    """None where the candidate takes in a node that is too far away to be the same elsewhere.
+
+    `passed`: the constants of calls that elsewhere differ by names alone.
+    """
     if not all(root.index - BEFORE < i <= root.index + BEHIND for i in c.nodes):
         return None
     consumes = tuple(_place(view, root, v) for v in c.consumes)
     produces = tuple(_place(view, root, v) for v in c.produces)
-    return Template(c, compiled, tuple(i - root.index for i in c.nodes), consumes, produces)
+    renaming = None if passed is None else _renaming(view, root, c, passed)
+    return Template(c, compiled, tuple(i - root.index for i in c.nodes), consumes, produces, renaming)
+
+
+def _renaming(view: View, root: ViewNode, c: Candidate, passed: Mapping[int, str]) -> Renaming:
+    made = {t.name for t in c.temporaries}
+    names = {o.name for call in c.calls for _, o in call.operands if isinstance(o, ValueRef)}
+    names |= {v for call in c.calls for _, v in call.results}
+    readers = {v: (i - root.index, n) for i in sorted(c.nodes) for n, v in enumerate(view.nodes[i].inputs) if v}
+    constants: dict[int, tuple[int, int] | str] = {data: readers.get(name, name) for data, name in passed.items()}
+    return Renaming({v: _place(view, root, v) for v in sorted(names - made)}, constants)
+
+
+def renamed(view: View, t: Template, root: ViewNode, c: Candidate) -> Candidate:
+    """The candidate `c` in full, out of the template's calls."""
+    assert t.renaming is not None
+    names = {v: _at(view, root, place) for v, place in t.renaming.values.items()}
+    before, after = t.candidate.produces[0], c.produces[0]
+    temporaries = [replace(x, name=after + x.name.removeprefix(before)) for x in t.candidate.temporaries]
+    names.update((x.name, y.name) for x, y in zip(t.candidate.temporaries, temporaries, strict=True))
+    constants: dict[int, Constant] = {}
+    for data, place in t.renaming.constants.items():
+        name = place if isinstance(place, str) else view.nodes[root.index + place[0]].inputs[place[1]]
+        const = view.const(name)
+        assert const is not None
+        constants[data] = Constant(const)
+    calls = tuple(_call(call, names, constants) for call in t.candidate.calls)
+    return replace(t.candidate, calls=calls, temporaries=tuple(temporaries), produces=c.produces)
+
+
+def _call(call: EmittedCall, names: Mapping[str, str], constants: Mapping[int, Constant]) -> EmittedCall:
+    operands = tuple(
+        (n, ValueRef(names[o.name]) if isinstance(o, ValueRef) else constants.get(id(o.data), o))
+        for n, o in call.operands
+    )
+    alias = None if call.alias is None else replace(call.alias, of=names[call.alias.of])
+    return EmittedCall(call.kernel, operands, tuple((n, names[v]) for n, v in call.results), call.attrs, alias)
+
+
+def _at(view: View, root: ViewNode, place: Place) -> str:
+    return place if isinstance(place, str) else view.nodes[root.index + place[0]].outputs[place[1]]
 
 
 def _place(view: View, root: ViewNode, value: str) -> Place:

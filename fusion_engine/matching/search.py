@@ -14,14 +14,14 @@ from fusion_engine.diagnostics import GapFuseError
 from fusion_engine.kernels.descriptor import Kernel
 from fusion_engine.language.types import RuleSet
 from fusion_engine.matching.candidates import Refused, Taken, candidates_of
-from fusion_engine.matching.decisive import decided_by_numbers
+from fusion_engine.matching.decisive import decided_by_numbers, passed_constants
 from fusion_engine.matching.emission import Cost, Emitter
 from fusion_engine.matching.facts import Facts
 from fusion_engine.matching.index import Compiled, Index, build_index
 from fusion_engine.matching.neighbourhoods import ALONE, BEFORE, BEHIND, Surroundings, surroundings
 from fusion_engine.matching.operators import node_name
 from fusion_engine.matching.regions import regions
-from fusion_engine.matching.repeats import Known, Template, repeated, same_of, template_of
+from fusion_engine.matching.repeats import Known, Template, renamed, repeated, same_of, template_of
 from fusion_engine.matching.solution import Solution, solution_of
 from fusion_engine.matching.state import ExhaustedError, Miss, State
 from fusion_engine.view.types import Scope, View, ViewNode
@@ -51,6 +51,7 @@ class Look:
     low: int
     cut: int
     numbers: bool = False
+    passed: dict[int, dict[int, str] | None] = field(default_factory=dict)  # by candidate: see passed_constants
 
 
 @dataclass(eq=False)
@@ -231,7 +232,8 @@ def _learn(run: _Run, variants: Sequence[Compiled], node: ViewNode, search: Sear
         run.look = look = Look(node.index, cut=sum(run.exhausted.values()) + sum(run.limited.values()))
         before = len(run.candidates)
         search(compiled, node)
-        found = [template_of(run.facts.view, node, compiled, c) for _, _, c in run.candidates[before:]]
+        fresh = [c for _, _, c in run.candidates[before:]]
+        found = [template_of(run.facts.view, node, compiled, c, look.passed.get(id(c))) for c in fresh]
         here = sum(run.exhausted.values()) + sum(run.limited.values()) > look.cut
         if here or look.numbers or node.index - look.low > BEFORE - BEHIND or None in found or not _elsewhere(compiled):
             again.append(compiled)
@@ -249,17 +251,19 @@ def _elsewhere(compiled: Compiled) -> bool:
 def _offer_again(run: _Run, known: Known, node: ViewNode, search: Search) -> None:
     view = run.facts.view
     for t in known.templates:
-        again = partial(_made, run, t.compiled, node, search)
+        again = partial(_made, run, t, node, search)
         run.candidates.append((node.index, t.compiled.position, repeated(view, t, node, again)))
     for compiled in known.search:
         search(compiled, node)
 
 
-def _made(run: _Run, compiled: Compiled, node: ViewNode, search: Search, wanted: Candidate) -> Candidate:
-    """The candidate in full, by a search of its own."""
+def _made(run: _Run, t: Template, node: ViewNode, search: Search, wanted: Candidate) -> Candidate:
+    """The candidate in full: renamed where nothing but names differs, else by a search of its own."""
+    if t.renaming is not None:
+        return renamed(run.facts.view, t, node, wanted)
     run.candidates.clear()
     run.only = wanted.emit
-    search(compiled, node)
+    search(t.compiled, node)
     found = same_of([c for _, _, c in run.candidates], wanted)
     run.candidates.clear()
     run.only = None
@@ -301,7 +305,11 @@ def _collector(run: _Run, compiled: Compiled, taken: Taken) -> Callable[[State],
 def _offer(run: _Run, compiled: Compiled, s: Solution, taken: Taken) -> None:
     if run.look is not None and not run.look.numbers:
         run.look.numbers = decided_by_numbers(run.facts, run.emitter.kernels, compiled, s)
+    before = len(taken.candidates)
     candidates_of(run.facts, run.emitter, compiled, s, taken, run.only)
+    if run.look is not None and not run.look.numbers:
+        fresh = taken.candidates[before:]
+        run.look.passed.update((id(c), passed_constants(run.facts, compiled, s, c)) for c in fresh)
 
 
 def _exhausted(run: _Run, compiled: Compiled, node: ViewNode) -> None:
