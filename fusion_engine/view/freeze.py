@@ -57,23 +57,26 @@ def _output_names(draft: Draft, inputs: list[str], outputs: list[str]) -> dict[s
         if value in draft.producer and value not in outputs and value not in names:
             names[value] = output
         elif not (value == output and output in inputs):
-            echoes.append(_echo(draft, names.get(value, value), output))
+            echoes.append(_echo(draft, value, names.get(value, value), output))
     _rename(draft, names)
     draft.nodes += echoes
     return names
 
 
-def _echo(draft: Draft, value: str, output: str) -> Node:
-    """Identity from the value to the output; a constant that has the output's name moves aside."""
-    known = draft.values.get(value)
+def _echo(draft: Draft, made: str, value: str, output: str) -> Node:
+    """Identity from the value, made as `made`, to the output; a constant that has the output's name moves aside.
+
+    It stands for the nodes of the file that its maker stands for: those that were looked through are among them.
+    """
+    known, maker = draft.values.get(value), draft.producer.get(made)
+    dtype, shape = draft.type(made)
     if value == output and known is not None:
         value = draft.fresh(f"{output}_constant")
         draft.values[value] = replace(known, name=value)
     draft.aliases.pop(output, None)
-    echo = Node("Identity", [value], [output], {}, (output,))
+    echo = Node("Identity", [value], [output], {}, maker.origins if maker is not None else (output,))
     draft.producer[output] = echo
-    dtype, shape = draft.type(value)
-    draft.values[output] = ViewValue(output, dtype, shape, draft.const(value))
+    draft.values[output] = ViewValue(output, dtype, shape, draft.const(made))
     return echo
 
 

@@ -20,6 +20,7 @@ from fusion_engine.model import read_model
 from fusion_engine.planning import Planned, plan
 from fusion_engine.view import MARKS, view
 from tests.graph.test_networks import batch_of_one
+from tests.networks.drawing import float_models, quantise
 
 Plans = Callable[..., Planned]
 
@@ -52,6 +53,27 @@ def test_the_plan_of_a_fused_model_is_the_plan(shared: Path, planner: Plans, nam
         (n.origins, n.scopes, n.metadata) for n in planned.view.nodes
     ]
     assert fuse_model(again).SerializeToString(deterministic=True) == fused.SerializeToString(deterministic=True)
+
+
+@given(float_models(), st.booleans(), st.integers(0, 9))
+def test_the_plan_of_a_drawn_network_survives(
+    planner: Plans, model: onnx.ModelProto, integers: bool, seed: int
+) -> None:
+    planned = planner(read_model(quantise(model, seed) if integers else model))
+    fused = fuse_model(planned)
+    again = planner(read_model(fused))
+    assert calls(again) == calls(planned)
+    assert fuse_model(again).SerializeToString(deterministic=True) == fused.SerializeToString(deterministic=True)
+
+
+def test_outputs_that_are_one_value_are_typed_and_survive(planner: Plans) -> None:
+    """Two outputs by Identity of an inner value: the second was of unknown shape, and its copy got another name."""
+    text = "g (float[2, 4] x) => (float[2, 4] y, z) { v = Relu(x)  [a] y = Identity(v)  [b] z = Identity(v) }"
+    planned = planner(read_model(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {text}')))
+    assert [planned.view.values[o].static_shape for o in planned.view.outputs] == [(2, 4), (2, 4)]
+    fused = fuse_model(planned)
+    again = fuse_model(planner(read_model(fused)))
+    assert again.SerializeToString(deterministic=True) == fused.SerializeToString(deterministic=True)
 
 
 SMALL = """<ir_version: 10, opset_import: ["" : 20]>

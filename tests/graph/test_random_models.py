@@ -121,3 +121,8 @@ def test_a_random_model_keeps_its_values(planner: Callable[..., Planned], proto:
     onnx.checker.check_model(fused, full_check=True)
     for name, got in onnxruntime_values(fused, inputs).items():
         np.testing.assert_allclose(got, truth[name], rtol=1e-5, atol=1e-5 * max(1, np.abs(truth[name]).max()))
+    again = planner(read_model(fused))
+    assert [(c.rule, c.variant, c.produces) for c in again.plan.chosen] == [
+        (c.rule, c.variant, c.produces) for c in planned.plan.chosen
+    ]
+    assert fuse_model(again).SerializeToString(deterministic=True) == fused.SerializeToString(deterministic=True)
