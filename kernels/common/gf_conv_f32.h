@@ -1,41 +1,9 @@
-/* Sums of convolution windows, one group, weights [k / 16][r][s][c][16]: a few pixels by one or two blocks of channels in registers.
-   Windows may run over the border: there a pixel reads a row of zeros instead. */
+/* gf_conv_sums.h for floats. */
 #ifndef GF_CONV_F32_H
 #define GF_CONV_F32_H
-#include "gf_conv.h"
-
-/* The tiles of x and the weights; `border` has c elements. */
-typedef struct {
-  const float *x, *weight, *border;
-  int32_t h, w, c, r, s;
-  const int32_t *dilations;
-} gf_conv_f32;
-
-/* Each pixel's input at offset (h, w) of its window, the border outside. Returns how many are inside. */
-static inline int gf_conv_f32_locate(const gf_conv_f32 *a, const gf_windows *windows, int32_t h, int32_t w, const float **x) {
-  int inside = 0;
-  for (int i = 0; i < GF_PIXELS; i++) {
-    int32_t row = windows->h[i] + h, column = windows->w[i] + w;
-    int in = row >= 0 && row < a->h && column >= 0 && column < a->w;
-    x[i] = in ? a->x + (ptrdiff_t)((windows->n[i] * a->h + row) * a->w + column) * a->c : a->border;
-    inside += in;
-  }
-  return inside;
-}
-
-/* Adds row r of the windows: in one run where the taps of every pixel lie side by side, otherwise tap by tap. */
-GF_INLINE void gf_conv_f32_row(const gf_conv_f32 *a, const gf_windows *windows, int32_t r, int32_t k, gf_vf32 *acc, const int blocks) {
-  int32_t block = GF_BLOCK * a->r * a->s * a->c, h = r * a->dilations[0];
-  const float *x[GF_PIXELS], *weight = a->weight + (ptrdiff_t)k * a->r * a->s * a->c + (ptrdiff_t)r * a->s * a->c * GF_BLOCK;
-  int joined = a->dilations[1] == 1 && gf_windows_inside(windows->h, h, 1, a->h) && gf_windows_inside(windows->w, 0, a->s, a->w);
-  int32_t taps = joined ? 1 : a->s, run = joined ? a->s * a->c : a->c;
-  for (int32_t s = 0; s < taps; s++, weight += run * GF_BLOCK) {
-    if (gf_conv_f32_locate(a, windows, h, s * a->dilations[1], x)) gf_macs_f32(acc, GF_PIXELS, blocks, x, weight, block, GF_BLOCK, run);
-  }
-}
-
-/* acc[pixel][block][vector] += the windows' sums for `blocks` blocks of channels from k. */
-GF_INLINE void gf_conv_f32_sums(const gf_conv_f32 *a, const gf_windows *windows, int32_t k, gf_vf32 *acc, const int blocks) {
-  for (int32_t r = 0; r < a->r; r++) gf_conv_f32_row(a, windows, r, k, acc, blocks);
-}
+#include "gf_macs.h"
+typedef float gf_element;
+typedef gf_vf32 gf_sums;
+#define gf_conv_macs(acc, blocks, x, zero, weight, block, run) gf_macs_f32(acc, GF_PIXELS, blocks, x, weight, block, GF_BLOCK, run)
+#include "gf_conv_sums.h"
 #endif

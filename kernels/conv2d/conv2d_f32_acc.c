@@ -4,10 +4,10 @@
 
 typedef gf_conv2d_f32_acc_args call;
 
-GF_INLINE void tile(const call *a, const gf_conv_f32 *conv, const gf_windows *windows, int32_t at, int32_t valid, int32_t k, const int blocks) {
+GF_INLINE void tile(const call *a, const gf_conv *conv, const gf_windows *windows, int32_t at, int32_t valid, int32_t k, const int blocks) {
   gf_vf32 acc[GF_PIXELS * GF_BLOCKS * GF_BLOCK_VECTORS] = {{0}};
   const int32_t lanes = GF_MIN(blocks * GF_BLOCK, a->k - k);
-  gf_conv_f32_sums(conv, windows, k, acc, blocks);
+  gf_conv_add(conv, windows, k, acc, blocks);
   float *sums = a->acc + (ptrdiff_t)at * a->k + k;
   gf_add_sums_f32(sums, a->k, (const float *)acc, blocks * GF_BLOCK, valid, lanes, a->first);
   if (!a->last) return;
@@ -19,7 +19,7 @@ GF_INLINE void tile(const call *a, const gf_conv_f32 *conv, const gf_windows *wi
 void gf_conv2d_f32_acc(const void *args) {
   const call *a = args;
   float *border = (float *)(void *)(a->border + gf_core_id() * a->border_pitch);
-  gf_conv_f32 conv = {a->x, a->weight, border, a->x_h, a->x_w, a->c, a->r, a->s, a->dilations};
+  gf_conv conv = {a->x, a->weight, border, a->x_h, a->x_w, a->c, a->r, a->s, 0, a->dilations};
   gf_window_grid grid = {a->p, a->q, a->strides, a->x_h_before, a->x_w_before};
   gf_range mine = gf_share_step(a->n * a->p * a->q, GF_PIXELS);
   for (int32_t c = 0; c < a->c; c++) border[c] = 0;

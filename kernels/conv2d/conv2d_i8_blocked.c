@@ -5,10 +5,10 @@
 
 typedef gf_conv2d_i8_blocked_args call;
 
-GF_INLINE void tile(const call *a, const gf_conv_i8 *conv, const gf_windows *windows, int32_t at, int32_t valid, int32_t k, const int blocks) {
+GF_INLINE void tile(const call *a, const gf_conv *conv, const gf_windows *windows, int32_t at, int32_t valid, int32_t k, const int blocks) {
   gf_vi32 acc[GF_PIXELS * GF_BLOCKS * GF_BLOCK_VECTORS] = {{0}};
   const int32_t lanes = GF_MIN(blocks * GF_BLOCK, a->k - k);
-  gf_conv_i8_sums(conv, windows, k, acc, blocks);
+  gf_conv_add(conv, windows, k, acc, blocks);
   gf_requant by = {a->bias + k, a->mul + k, a->shift + k, a->y_zero, a->lo, a->hi};
   gf_requantise_rows(a->y + (ptrdiff_t)at * a->y_pitch + k, a->y_pitch, (const int32_t *)acc, blocks * GF_BLOCK, valid, lanes, &by);
 }
@@ -16,7 +16,7 @@ GF_INLINE void tile(const call *a, const gf_conv_i8 *conv, const gf_windows *win
 void gf_conv2d_i8_blocked(const void *args) {
   const call *a = args;
   int8_t *border = (int8_t *)(a->border + gf_core_id() * a->border_pitch);
-  gf_conv_i8 conv = {a->x, a->weight, border, a->x_h, a->x_w, a->c, a->r, a->s, a->x_zero, a->dilations};
+  gf_conv conv = {a->x, a->weight, border, a->x_h, a->x_w, a->c, a->r, a->s, a->x_zero, a->dilations};
   gf_window_grid grid = {a->p, a->q, a->strides, a->x_h_before, a->x_w_before};
   gf_range mine = gf_share_step(a->n * a->p * a->q, GF_PIXELS);
   for (int32_t c = 0; c < a->c; c++) border[c] = a->x_zero;

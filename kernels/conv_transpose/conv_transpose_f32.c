@@ -1,16 +1,8 @@
 /* Weights [r][s][g * c][k]. Each output pixel gathers the taps whose input pixel lies on the stride. */
-#include "gf_conv.h"
 #include "gf_conv_transpose_f32_args.h"
+#include "source.h"
 
 typedef gf_conv_transpose_f32_args call;
-
-/* The row (or column) of the tile of x that output `at`, counted from the padded start, takes by a tap at `offset`; -1 if none. */
-static int32_t source(int32_t at, int32_t offset, int32_t stride, int32_t begin, int32_t extent) {
-  int32_t reach = at - offset;
-  if (gf_mod(reach, stride) != 0) return -1;
-  int32_t local = gf_floordiv(reach, stride) - begin;
-  return local < extent ? GF_MAX(local, -1) : -1;
-}
 
 /* One tap of every group. */
 static void add_tap(const call *a, float *y, const float *x, const float *weight) {
