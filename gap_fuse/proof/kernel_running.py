@@ -18,7 +18,8 @@ from gap_fuse.proof.kernel_worker import Task
 from gap_fuse.proof.tiles.building import COMPILER, FLAGS
 
 SANITIZERS = ("-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-SHOWN = 6  # lines of a sanitizer's report
+MARKS = ("runtime error:", "ERROR: AddressSanitizer", "READ of", "WRITE of", "#0 ", "SUMMARY")
+SHOWN = 5  # lines of a sanitizer's report
 
 
 def prove_kernels(
@@ -112,9 +113,5 @@ def _heard(
 def _last_words(text: str, code: int) -> str:
     """The sanitizer's finding and where, or the signal."""
     lines = [line.strip() for line in text.splitlines()]
-    telling = [
-        line
-        for line in lines
-        if "runtime error:" in line or line.startswith(("==", "SUMMARY", "#0", "#1", "READ", "WRITE"))
-    ]
+    telling = [line for line in lines if any(mark in line for mark in MARKS) and not line.startswith("====")]
     return "the C ends the process: " + (" | ".join(telling[:SHOWN]) or f"exit code {code}; {' '.join(lines[-SHOWN:])}")

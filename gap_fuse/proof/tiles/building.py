@@ -8,12 +8,14 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from fusion_engine.diagnostics import Diagnostic, GapFuseError
 from fusion_engine.kernels.descriptor import Implementation, Kernel
+from gap_fuse.rooms import room
 from tiler.emit.args import ArgMember
 from tiler.emit.sources import KernelSource, common_headers, kernel_source
 
@@ -88,8 +90,15 @@ def library(
 ) -> Library:
     """Compile (with every warning an error) and load. Raises GapFuseError with what the compiler says."""
     source = kernel_source(kernel, implementation, attrs, variadic)  # type: ignore[arg-type]
-    files = tuple(sorted({**common_headers({kernel.name: kernel}), **source.files}.items()))
+    files = tuple(sorted({**_headers(kernel), **source.files}.items()))
     return _library(source.symbol, source.unit, files, flags)
+
+
+def _headers(kernel: Kernel) -> Mapping[str, str]:
+    """Those of the kernel's own room, or the shipped ones."""
+    own = (kernel.folder.parent / "common" / "gf_kernel.h").is_file()
+    home = kernel if own else replace(kernel, folder=room("kernels") / kernel.name)
+    return common_headers({kernel.name: home})
 
 
 @cache

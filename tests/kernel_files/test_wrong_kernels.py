@@ -1,0 +1,40 @@
+"""Kernels with a mistake that people make: each is caught by `gap-fuse kernels test`, saying what it did."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fusion_engine.language.types import RuleSet
+from gap_fuse.proof import ImplementationProof, calls_of, prove_kernels, select_kernels
+from gap_fuse.proof.kernel_running import sanitizer_runtime
+
+FOLDER = Path(__file__).parent / "wrong"
+CAUGHT = {  # words of the failure
+    "border_off_by_one": "integers differ",
+    "clamp_ignored": "integers differ",
+    "cycles_fall": "cycles fall",
+    "reads_past_the_row": "AddressSanitizer",
+    "signed_overflow": "signed integer overflow",
+    "unsigned_overflow": "integers differ",
+    "writes_past_the_row": "AddressSanitizer",
+}
+
+
+@pytest.fixture(scope="module")
+def proofs() -> dict[str, ImplementationProof]:
+    if sanitizer_runtime() is None:
+        pytest.skip("this compiler has no ASan: stray reads cannot be seen")
+    chosen = select_kernels([str(FOLDER)])
+    calls = calls_of(chosen.kernels, RuleSet((), {}), {}, 6, 0)
+    return {p.kernel: p for p in prove_kernels(chosen.kernels, chosen.every, calls)}
+
+
+@pytest.mark.parametrize("name", CAUGHT)
+def test_a_wrong_kernel_is_caught(proofs: dict[str, ImplementationProof], name: str) -> None:
+    assert CAUGHT[name] in " ".join(proofs[name].failures)
+
+
+def test_every_wrong_kernel_is_listed(proofs: dict[str, ImplementationProof]) -> None:
+    assert set(proofs) == set(CAUGHT)

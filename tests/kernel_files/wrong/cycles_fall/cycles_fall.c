@@ -1,0 +1,12 @@
+#include "gf_cycles_fall_args.h"
+
+/* The formula says that a longer row costs less. */
+void gf_cycles_fall(const void *args) {
+  const gf_cycles_fall_args *a = args;
+  gf_range rows = gf_share(a->n);
+  for (int32_t n = rows.begin; n < rows.end; n++)
+    for (int32_t c = 0; c < a->c; c++) {
+      int32_t t = ((int32_t)a->x[n * a->c + c] - a->x_zero) * a->w[c] >> 6;
+      a->y[n * a->c + c] = (int8_t)GF_MIN(GF_MAX(t, a->lo), a->hi);
+    }
+}
