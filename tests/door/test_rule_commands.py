@@ -22,12 +22,16 @@ def test_list_names_every_rule_with_its_family_and_storages() -> None:
     assert all(name in text for name in listed)
 
 
-def test_show_says_where_each_variant_is_looked_for() -> None:
-    text = command("rules", "show", "layernorm").output
-    assert "variant native\n  looked for at: LayerNormalization\n" in text
-    assert "scale  const real[D]" in text
-    assert "| (n * scale) with bias = none    # Mul" in text
-    assert "emit 1: layernorm_f32" in text
+def test_show_says_where_each_variant_is_looked_for(tmp_path: Path) -> None:
+    rules, kernels = own_rooms(tmp_path)
+    spelled = "  - {variant: either, pattern: 'y = Pow(r := Relu(x), 2.0) | Neg(x)'}\nemit:"
+    (rules / "squared_relu.yaml").write_text(RULE.replace("emit:", spelled))
+    text = command("rules", "show", "squared_relu", "--rules", rules, "--kernels", kernels).output
+    assert "  x  float32[*S]\n" in text
+    assert "variant plain\n  looked for at: Mul\n    r = Relu(x)\n    y = (r * r)\n" in text
+    assert "variant either\n  looked for at: Neg, Pow\n" in text
+    assert "    y = Pow(r, 2.0)    # Pow\n      | Neg(x)    # Neg\n" in text
+    assert "emit 1: squared_relu_f32" in text
     assert "did you mean `layernorm`?" in refused("rules", "show", "layernrm")
 
 
