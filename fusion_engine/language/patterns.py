@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from itertools import count
+from dataclasses import dataclass, replace
 
 from fusion_engine.diagnostics import GapFuseError, did_you_mean
 from fusion_engine.language.axes import parse_axes
 from fusion_engine.language.expressions import CONSTANTS, convert_expression
 from fusion_engine.language.fragments import Fragment, FragmentLine
 from fusion_engine.language.operators import COMMUTATIVE, most_inputs, operators
-from fusion_engine.language.text import RuleText
-from fusion_engine.language.trees import Sizes, rename_expression
+from fusion_engine.language.reader import Reader, check_name, keywords, number_or_list
+from fusion_engine.language.trees import rename_expression
 from fusion_engine.language.types import (
     Absent,
     Alternatives,
     Anything,
-    AttrPattern,
     Capture,
     Literal,
     Named,
@@ -29,30 +27,6 @@ from fusion_engine.language.types import (
 )
 
 INFIX = {ast.Add: "Add", ast.Sub: "Sub", ast.Mult: "Mul", ast.Div: "Div"}
-LiteralValue = int | float | str | tuple[int, ...] | tuple[float, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Reader:
-    """What a name means while one text is read.
-
-    `defined` maps a name that a statement or a fragment's operand gave to its pattern; `renamed` maps a fragment's
-    names to the rule's; `prefix` makes a fragment's own names unlike every other.
-    """
-
-    text: RuleText
-    fragments: Mapping[str, Fragment]
-    classes: Mapping[str, tuple[str, ...]]
-    defined: Mapping[str, Pattern] = field(default_factory=dict)
-    renamed: Mapping[str, str] = field(default_factory=dict)
-    prefix: str = ""
-    stack: tuple[str, ...] = ()
-    serial: count[int] = field(default_factory=count)
-    sizes: Sizes = field(default_factory=Sizes)
-
-    def name(self, name: str) -> str:
-        """The rule's name for a name of this text."""
-        return self.renamed.get(name, self.prefix + name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +59,7 @@ def _statement(reader: Reader, node: ast.Assign) -> Statement:
     for t in targets:
         if not isinstance(t, ast.Name):
             raise reader.text.error(t, "only a name can stand left of `=`")
-        _check_name(reader, t)
+        check_name(reader, t)
         if reader.name(t.id) in reader.defined:
             raise reader.text.error(t, f"`{t.id}` is defined twice")
         names.append(reader.name(t.id))
@@ -95,13 +69,6 @@ def _statement(reader: Reader, node: ast.Assign) -> Statement:
     if not isinstance(pattern, OpPattern):
         raise reader.text.error(node.value, "only one operator's results can be given several names")
     return Statement(tuple(names), tuple(replace(pattern, output=i) for i in range(len(names))), node)
-
-
-def _check_name(reader: Reader, node: ast.Name) -> None:
-    if node.id in CONSTANTS or not (node.id[0].islower() or node.id[0] == "_"):
-        raise reader.text.error(node, f"`{node.id}` cannot name a value", "values are named in lower case")
-    if node.id in reader.fragments:
-        raise reader.text.error(node, f"`{node.id}` is a fragment's name")
 
 
 def read_pattern(reader: Reader, node: ast.expr) -> Pattern:
@@ -136,9 +103,9 @@ def _read(reader: Reader, node: ast.expr) -> Pattern:
         case ast.Call():
             return _operator(reader, node)
         case ast.NamedExpr(target=target, value=value):
-            _check_name(reader, target)
+            check_name(reader, target)
             return Named(reader.name(target.id), read_pattern(reader, value), span)
-    return Literal(_number_or_list(reader, node), span)
+    return Literal(number_or_list(reader, node), span)
 
 
 def _options(pattern: Pattern, node: ast.expr) -> tuple[Pattern, ...]:
@@ -153,7 +120,7 @@ def _name(reader: Reader, node: ast.Name) -> Pattern:
         return reader.defined[node.id]
     if name in reader.defined:
         return reader.defined[name]
-    _check_name(reader, node)
+    check_name(reader, node)
     return Capture(name, reader.text.span(node))
 
 
@@ -164,38 +131,6 @@ def _rearrange(reader: Reader, node: ast.Call) -> Pattern:
                 raise reader.text.error(node.args[1], why)
             return Rearrange(read_pattern(reader, operand), text, reader.text.span(node))
     raise reader.text.error(node, 'it is written rearrange(p, "a b -> b a")')
-
-
-# ---- literals ----
-
-
-def _number_or_list(reader: Reader, node: ast.expr) -> float | int | bool | tuple[float, ...] | tuple[int, ...]:
-    value = literal(reader.text, node)
-    if isinstance(value, str):
-        raise reader.text.error(node, "a text is not a tensor", 'a text called, "domain::name"(x), matches a function')
-    return value
-
-
-def literal(text: RuleText, node: ast.expr) -> LiteralValue:
-    """A number, a text or a list of numbers. Raises GapFuseError."""
-    match node:
-        case ast.Constant(value=bool() | int() | float() | str() as value):
-            return value
-        case ast.Name(id="inf" | "nan" as name):
-            return float(name)
-        case ast.Name(id="true" | "false" as name):
-            return name == "true"
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            negated = literal(text, operand)
-            if isinstance(negated, (int, float)):
-                return -negated
-        case ast.List(elts=elts):
-            items = [literal(text, e) for e in elts]
-            if all(isinstance(i, int) for i in items):
-                return tuple(i for i in items if isinstance(i, int))
-            if all(isinstance(i, (int, float)) for i in items):
-                return tuple(float(i) for i in items if isinstance(i, (int, float)))
-    raise text.error(node, "not part of the pattern language", "docs/rule-language.md lists what is")
 
 
 # ---- operators ----
@@ -214,7 +149,7 @@ def _operator(reader: Reader, node: ast.Call) -> Pattern:
             return _node(reader, node, callee=callee)
         case ast.Subscript(value=ast.Name(id=name) as place, slice=ast.Name(id=captured)):
             if name not in reader.classes:
-                raise reader.text.error(place, f"unknown class `{name}`", _known(name, reader.classes))
+                raise reader.text.error(place, f"unknown class `{name}`", did_you_mean(name, reader.classes))
             return _node(reader, node, op_class=name, op_capture=reader.name(captured))
     raise reader.text.error(node.func, "what is called is an operator, a fragment, class[op], or a text `domain::name`")
 
@@ -222,14 +157,10 @@ def _operator(reader: Reader, node: ast.Call) -> Pattern:
 def _check_operator(reader: Reader, place: ast.expr, op: str, node: ast.Call) -> None:
     schema = operators().get(op)
     if schema is None:
-        raise reader.text.error(place, f"unknown operator `{op}`", _known(op, operators()))
+        raise reader.text.error(place, f"unknown operator `{op}`", did_you_mean(op, operators()))
     most = most_inputs(schema)
     if most is not None and len(node.args) > most:
         raise reader.text.error(node.args[most], f"`{op}` has at most {most} inputs")
-
-
-def _known(word: str, known: Mapping[str, object]) -> str | None:
-    return did_you_mean(word, known)
 
 
 def _node(
@@ -249,7 +180,7 @@ def _node(
             rest = _starred(reader, arg)
             continue
         inputs.append(read_pattern(reader, arg))
-    attrs, defaults = _keywords(reader, node, op, inputs)
+    attrs, defaults = keywords(reader, node, op, inputs)
     commutative = op in COMMUTATIVE and len(inputs) == 2
     return OpPattern(
         op, callee, op_class, op_capture, tuple(inputs), defaults, rest, attrs, commutative, reader.text.span(node)
@@ -259,51 +190,8 @@ def _node(
 def _starred(reader: Reader, node: ast.Starred) -> str:
     if not isinstance(node.value, ast.Name):
         raise reader.text.error(node, "variadic inputs are written `*name`")
-    _check_name(reader, node.value)
+    check_name(reader, node.value)
     return reader.name(node.value.id)
-
-
-def _keywords(
-    reader: Reader, node: ast.Call, op: str | None, inputs: list[Pattern]
-) -> tuple[tuple[AttrPattern, ...], tuple[tuple[int, float], ...]]:
-    """Keywords that name attributes, and those that name the next optional input with what its absence means."""
-    schema = operators()[op] if op is not None else None
-    attrs: list[AttrPattern] = []
-    defaults: list[tuple[int, float]] = []
-    for word in node.keywords:
-        if word.arg is None:
-            raise reader.text.error(word, "`**` is not part of the pattern language")
-        if schema is None or word.arg in schema.attributes:
-            attrs.append(_attribute(reader, word, word.arg))
-            continue
-        defaults.append((len(inputs), _meaning(reader, word, word.arg, op or "", len(inputs))))
-        inputs.append(Capture(reader.name(word.arg), reader.text.span(word)))
-    return tuple(attrs), tuple(defaults)
-
-
-def _attribute(reader: Reader, word: ast.keyword, name: str) -> AttrPattern:
-    span = reader.text.span(word)
-    if isinstance(word.value, ast.Name) and word.value.id not in CONSTANTS:
-        return AttrPattern(name, None, reader.name(word.value.id), span)
-    return AttrPattern(name, literal(reader.text, word.value), None, span)
-
-
-def _meaning(reader: Reader, word: ast.keyword, name: str, op: str, position: int) -> float:
-    known = operators()[op]
-    hint = (
-        did_you_mean(name, known.attributes) or f"attributes of {op}: {', '.join(sorted(known.attributes)) or 'none'}"
-    )
-    most = most_inputs(known)
-    if most is not None and position >= most:
-        raise reader.text.error(word, f"`{op}` has no attribute `{name}`", hint)
-    if isinstance(word.value, ast.Name) and word.value.id not in CONSTANTS:
-        raise reader.text.error(word, f"`{op}` has no attribute `{name}`", hint)
-    value = literal(reader.text, word.value)
-    if not isinstance(value, (int, float)):
-        raise reader.text.error(
-            word, f"what an absent `{name}` means must be a number, since `{op}` has no such attribute", hint
-        )
-    return float(value)
 
 
 # ---- fragments ----
@@ -328,7 +216,7 @@ def _expand(reader: Reader, node: ast.Call, outputs: tuple[str, ...]) -> Pattern
     fragment = reader.fragments.get(name)
     if fragment is None:
         known = {**reader.fragments, **reader.classes, **operators(), "rearrange": None}
-        raise reader.text.error(node.func, f"unknown fragment `{name}`", _known(name, known))
+        raise reader.text.error(node.func, f"unknown fragment `{name}`", did_you_mean(name, known))
     if name in reader.stack:
         raise reader.text.error(node.func, f"the fragment `{name}` uses itself")
     if node.keywords or len(node.args) != len(fragment.params):

@@ -10,7 +10,8 @@ from fusion_engine.language import trees
 from fusion_engine.language.expressions import read_expression
 from fusion_engine.language.file_model import RegionSection, VariantSection
 from fusion_engine.language.fragments import Fragment
-from fusion_engine.language.patterns import Reader, Statement, read_statements
+from fusion_engine.language.patterns import Statement, read_statements
+from fusion_engine.language.reader import Reader
 from fusion_engine.language.text import RuleText, arrows_to_shifts, parse_lines, scalar_text
 from fusion_engine.language.types import Capture, Expression, Named, Pattern, Variant
 from fusion_engine.marked_yaml import Marked, as_list, as_text, as_texts, pairs

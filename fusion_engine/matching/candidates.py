@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 
 from fusion_engine.covering.types import Candidate, Cause, ValueRef
 from fusion_engine.language.types import EmitEntry, OpPattern
-from fusion_engine.matching.emission import DeclinedError, Emission, Emitter
+from fusion_engine.matching.emission import Emission, Emitter
 from fusion_engine.matching.environment import Environment, bind_result
 from fusion_engine.matching.facts import DEQUANTIZE, Facts
 from fusion_engine.matching.index import Compiled
+from fusion_engine.matching.operands import DeclinedError
 from fusion_engine.matching.solution import Refusal, Solution, base_environment, broken_condition, leak
 from fusion_engine.matching.storage import Made, inner_misfit, result_choices, store_captures
 from fusion_engine.view.types import View

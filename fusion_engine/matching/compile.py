@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fusion_engine.covering.types import Cause
-from fusion_engine.language.axes import AxesText, parse_axes, solve_axes
-from fusion_engine.language.printing import capture_type_text
 from fusion_engine.language.types import (
     Absent,
     Alternatives,
@@ -32,10 +30,11 @@ from fusion_engine.language.vocabulary import Unknown, evaluate_expression
 from fusion_engine.matching.environment import free_names
 from fusion_engine.matching.facts import DEQUANTIZE, Facts, Known, Tensor, Virtual
 from fusion_engine.matching.literals import constant_equals
+from fusion_engine.matching.moved import rearranging
 from fusion_engine.matching.neighbourhoods import told_by_content
 from fusion_engine.matching.operators import AXES_INPUT, AXES_OF_RESULT, compile_operator
-from fusion_engine.matching.rearrange import chains, expected_map
 from fusion_engine.matching.state import Deferred, State
+from fusion_engine.matching.words import absence, another_literal, describe, makers, mistyped, two_values
 
 Value = Tensor | Known | None  # None: an absent input
 Matcher = Callable[[State, Value], None]
@@ -83,7 +82,7 @@ def compile_pattern(p: Pattern, then: Continue, layout: Layout, label: str = "",
                 then = _bind_expression(layout.slot(name), _meaning(expression), then)
             return compile_pattern(inner, then, layout, label, moved)
         case Rearrange(operand=operand):
-            return _rearrange(p, compile_pattern(operand, then, layout, label, moved), layout)
+            return rearranging(p, compile_pattern(operand, then, layout, label, moved), layout.slots)
         case OpPattern():
             return _operator(p, then, layout, label, moved)
     raise AssertionError(p)
@@ -99,7 +98,7 @@ def _capture(p: Capture, then: Continue, layout: Layout) -> Matcher:
     def capture(st: State, value: Value) -> None:
         if value is None:
             if st.explain:
-                st.fail(_absence(p))
+                st.fail(absence(p))
             return
         bound = st.values[slot]
         if bound is not None:
@@ -108,7 +107,7 @@ def _capture(p: Capture, then: Continue, layout: Layout) -> Matcher:
         reason = check(st, value) if check is not None else None
         if reason is not None:
             if st.explain:
-                st.fail(_mistyped(st, p, value, reason, layout), *_makers(st, value))
+                st.fail(mistyped(st, p, value, reason, layout.given), *makers(st, value))
             return
         st.values[slot] = value
         then(st)
@@ -123,7 +122,7 @@ def _again(st: State, p: Capture | Named, bound: object, value: Value, inner: bo
         st.numbers = True
     if not st.facts.same(bound, value):
         if st.explain:
-            st.fail(_two_values(st, p, bound, value), *_makers(st, value))
+            st.fail(two_values(st, p, bound, value), *makers(st, value))
         return
     made = st.facts.maker(value) if inner and isinstance(value, str) and value != bound else None
     if made is None or made.op != DEQUANTIZE:
@@ -144,12 +143,12 @@ def _named(p: Named, matcher: Matcher, then: Continue, layout: Layout) -> Matche
             return
         if value is None:
             if st.explain:
-                st.fail(_absence(p))
+                st.fail(absence(p))
             return
         reason = check(st, value) if check is not None else None
         if reason is not None:
             if st.explain:
-                st.fail(_mistyped(st, p, value, reason, layout), *_makers(st, value))
+                st.fail(mistyped(st, p, value, reason, layout.given), *makers(st, value))
             return
         st.values[slot] = value
         matcher(st, value)
@@ -198,7 +197,7 @@ def _absent(p: Absent, then: Continue) -> Matcher:
         elif st.explain:
             had = describe(st, value)
             reason, change = f"the pattern wants no input, the graph has {had}", "drop the input, or capture it"
-            st.fail(Cause(reason, had, "no input", change, p.span), *_makers(st, value))
+            st.fail(Cause(reason, had, "no input", change, p.span), *makers(st, value))
 
     return absent
 
@@ -216,7 +215,7 @@ def _literal(p: Literal, then: Continue) -> Matcher:
         ):
             then(st)
         elif st.explain:
-            st.fail(_another_literal(p, describe(st, value)), *_makers(st, value))
+            st.fail(another_literal(p, describe(st, value)), *makers(st, value))
 
     return literal
 
@@ -283,124 +282,10 @@ def _rest(p: OpPattern, name: str, parent: int, then: Continue, layout: Layout) 
             reason = check(st, part) if check is not None else None
             if reason is not None:
                 if st.explain:
-                    st.fail(_mistyped(st, Capture(name, p.span), part, reason, layout), *_makers(st, part))
+                    st.fail(mistyped(st, Capture(name, p.span), part, reason, layout.given), *makers(st, part))
                 return
         st.values[slot] = parts
         then(st)
         st.values[slot] = bound
 
     return rest
-
-
-# ---- rearrange ----
-
-
-def _rearrange(p: Rearrange, operand: Matcher, layout: Layout) -> Matcher:
-    text = parse_axes(p.text)
-    assert isinstance(text, AxesText), text  # the loader has read it
-
-    def rearranged(st: State, value: Value) -> None:
-        if not isinstance(value, (str, Virtual)):
-            return
-        tried = 0
-        for chain in chains(st.facts, value):
-            st.step()
-            source = st.facts.shape(chain.source)
-            known = {**_known_extents(st, layout.slots), **dict(st.extents)}
-            solved = solve_axes(text, tuple(d for d in source or () if isinstance(d, int)), chain.map.shape, known)
-            if isinstance(solved, str) or expected_map(text, solved) != chain.map:
-                continue
-            tried += 1
-            before = len(st.extents)
-            st.extents.extend(solved.items())
-            st.inside.extend(chain.nodes)
-            st.low = min(st.low, *chain.nodes) if chain.nodes else st.low
-            operand(st, chain.source)
-            del st.inside[len(st.inside) - len(chain.nodes) :]
-            del st.extents[before:]
-        if not tried and st.explain:
-            had = describe(st, value)
-            st.fail(Cause(f"no movement before {had} is `{p.text}`", had, p.text, "", p.span), *_makers(st, value))
-
-    return rearranged
-
-
-def _known_extents(st: State, slots: Mapping[str, int]) -> dict[str, int]:
-    found = {}
-    for name, slot in slots.items():
-        bound = st.values[slot]
-        if isinstance(bound, Known) and isinstance(bound.value, int):
-            found[name] = bound.value
-    return found
-
-
-# ---- words ----
-
-
-def _absence(p: Capture | Named) -> Cause:
-    change = f"write `{p.name} | None`, typed `| none` in given, if the kernel can do without"
-    return Cause(f"{p.name} is absent", "no input", "a value", change, p.span)
-
-
-def _mistyped(st: State, p: Capture | Named, value: Value, reason: str, layout: Layout) -> Cause:
-    given = layout.given[p.name]
-    return Cause(reason, describe_type(st, value), capture_type_text(given), _retype(given, reason), p.span)
-
-
-def _retype(given: CaptureType, reason: str) -> str:
-    if reason.endswith("is not constant"):
-        return "make it an initializer of the model"
-    if reason.endswith("unknown"):
-        return "say what the symbolic dimensions are: --dim NAME=VALUE"
-    return f"line {given.span.line} of the rule types it" if given.span.line else ""
-
-
-def _two_values(st: State, p: Capture | Named, bound: object, value: Value) -> Cause:
-    first, second = describe(st, bound), describe(st, value)
-    change = f"the same value in both places, or two names if `{p.name}` may be two values"
-    return Cause(f"{p.name} would be two values, {first} and {second}", second, first, change, p.span)
-
-
-def _another_literal(p: Literal, had: str) -> Cause:
-    wanted = _say(p.value)
-    change = "a name in place of the number captures any value"
-    return Cause(f"the pattern wants {wanted}, the graph has {had}", had, wanted, change, p.span)
-
-
-def describe_type(st: State, value: object) -> str:
-    """A value with its type: `Relu `r`: float32[1, 8]`."""
-    words = describe(st, value)
-    if not isinstance(value, (str, Virtual)):
-        return words
-    shape = st.facts.shape(value)
-    extents = "?" if shape is None else ", ".join("?" if d is None else str(d) for d in shape)
-    return f"{words}, {st.facts.dtype(value) or '?'}[{extents}]"
-
-
-def describe(st: State, value: object) -> str:
-    """A value as a reader of the model knows it: the operator that makes it, or a constant, or an input."""
-    if value is None:
-        return "no input"
-    if isinstance(value, Known):
-        return _say(value.value)
-    name = value.stored if isinstance(value, Virtual) else value
-    if not isinstance(name, str):
-        return "several values"
-    const = st.facts.const(value) if isinstance(value, (str, Virtual)) else None
-    if const is not None:
-        return f"the constant {_say(const.item())}" if const.size == 1 else f"a constant of shape {list(const.shape)}"
-    node = st.facts.maker(name)
-    if node is None:
-        return f"the graph input `{name}`"
-    origin = node.origins[0] if node.origins and node.origins[0] else name
-    return f"{node.op} `{origin}`"
-
-
-def _say(value: object) -> str:
-    return f"{value:.9g}" if isinstance(value, float) else str(list(value) if isinstance(value, tuple) else value)
-
-
-def _makers(st: State, value: Value) -> tuple[int, ...]:
-    name = value.stored if isinstance(value, Virtual) else value
-    node = st.facts.maker(name) if isinstance(name, str) else None
-    return () if node is None else (node.index,)

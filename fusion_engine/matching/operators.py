@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fnmatch import fnmatchcase
-from functools import cache
-
-import onnx.defs
 
 from fusion_engine.covering.types import Cause
-from fusion_engine.language.operators import operators
-from fusion_engine.language.types import AttrPattern, OpPattern
+from fusion_engine.language.types import OpPattern
+from fusion_engine.matching.attributes import attribute_slots, bind_attributes, may_bind, say, silent, unmentioned
 from fusion_engine.matching.facts import DEQUANTIZE, QUANTIZE, Known, Virtual
-from fusion_engine.matching.literals import LiteralValue, attribute_equals, plain
 from fusion_engine.matching.state import InnerPair, State
 from fusion_engine.view.marks import OUTLINED
 from fusion_engine.view.types import ViewNode
@@ -26,37 +22,6 @@ AXES_INPUT = {
     "Pad": 3,
 }
 AXES_OF_RESULT = frozenset(("Unsqueeze",))
-# Attributes that only repeat what the operands' shapes say: a pattern need not mention them.
-IMPLIED = frozenset(("kernel_shape", "hidden_size", "num_outputs"))
-UNIT, NOTHING = frozenset(("strides", "dilations")), frozenset(("pads", "output_padding"))
-POOLS = frozenset(("MaxPool", "AveragePool", "LpPool"))
-
-AttrCheck = Callable[[State, ViewNode], str | None]
-
-
-@cache
-def schema_defaults(op: str) -> tuple[tuple[str, LiteralValue], ...]:
-    """Every attribute of an operator with its default, None where there is none."""
-    schema = operators().get(op)
-    if schema is None:
-        return ()
-    return tuple((name, _default(attr)) for name, attr in sorted(schema.attributes.items()))
-
-
-def _default(attr: onnx.defs.OpSchema.Attribute) -> LiteralValue:
-    kind = attr.default_value.type
-    if not kind:
-        return None
-    value = onnx.helper.get_attribute_value(attr.default_value)
-    found = plain(value)
-    return found if isinstance(found, (int, float, str, tuple)) else None
-
-
-@cache
-def silent_attributes(op: str, mentioned: frozenset[str]) -> tuple[tuple[str, LiteralValue], ...]:
-    """Attributes that a pattern says nothing about: these must have their schema's default."""
-    skipped = mentioned | (IMPLIED - {"kernel_shape"} if op in POOLS else IMPLIED)
-    return tuple((n, d) for n, d in schema_defaults(op) if n not in skipped)
 
 
 def callee_matches(glob: str, op: str, overload: str) -> bool:
@@ -75,12 +40,9 @@ def compile_operator(
     moved: bool,
 ) -> Callable[[State, object], None]:
     """The matcher of one operator; operands are matched by `then`, which reads `State.nodes[parent]`."""
-    takes = _acceptance(p, members)
-    attrs = _attributes(p, slot)
-    mentioned = frozenset(a.name for a in p.attrs)
-    arity, variadic, output, commutative = len(p.inputs), p.rest is not None, p.output, p.commutative
-    op, captured = p.op, None if p.op_capture is None else slot(p.op_capture)
-    wanted = p.op or p.callee or f"one of `{p.op_class}`"
+    takes, fits = _acceptance(p, members), _fitting(p)
+    enter = _entering(p, parent, then, slot)
+    op, wanted = p.op, p.op or p.callee or f"one of `{p.op_class}`"
 
     def operator(st: State, value: object) -> None:
         view = st.facts.view
@@ -91,34 +53,56 @@ def compile_operator(
         if node is None:
             if st.explain:
                 st.fail(_other_operator(p, wanted, label, _source(value)))
-            return
-        if isinstance(value, Virtual) or not (node.op == op or takes(node)):
-            looked = _through(st, value, node, label, moved)
-            if looked is None:
-                if st.explain:
-                    st.fail(_other_operator(p, wanted, label, node_name(node)), node.index)
-                return
-            real, pair = looked
-            st.pairs.append(pair)
-            st.inside.extend(pair.nodes)
-            operator(st, real)
-            del st.inside[len(st.inside) - len(pair.nodes) :]
-            st.pairs.pop()
-            return
+        elif value.__class__ is str and (node.op == op or takes(node)):
+            if fits(st, node, value):
+                enter(st, node)
+        elif (looked := _through(st, value, node, label, moved)) is not None:
+            _behind(st, *looked, operator)
+        elif st.explain:
+            st.fail(_other_operator(p, wanted, label, node_name(node)), node.index)
+
+    return operator
+
+
+def _behind(st: State, real: str, pair: InnerPair, operator: Callable[[State, object], None]) -> None:
+    """Go on before a quantisation inside the match."""
+    st.pairs.append(pair)
+    st.inside.extend(pair.nodes)
+    operator(st, real)
+    del st.inside[len(st.inside) - len(pair.nodes) :]
+    st.pairs.pop()
+
+
+def _fitting(p: OpPattern) -> Callable[[State, ViewNode, object], bool]:
+    """Whether a node of the right operator may be it: output, number of inputs, scope, attributes left unsaid."""
+    mentioned = frozenset(a.name for a in p.attrs)
+    arity, variadic, output = len(p.inputs), p.rest is not None, p.output
+
+    def fits(st: State, node: ViewNode, value: object) -> bool:
         reason = _unfit(st, node, value, output, arity, variadic)
-        if reason is not None:
-            if st.explain:
-                st.fail(Cause(reason, node_name(node), span=p.span), node.index, near=True)
-            return
-        silent = _silent(node, mentioned)
-        if silent is not None:
-            if st.explain:
-                st.fail(_unmentioned(p, *silent), node.index, near=True)
-            return
+        unsaid = silent(node, mentioned) if reason is None else None
+        if reason is None and unsaid is None:
+            return True
+        if st.explain:
+            cause = Cause(reason or "", node_name(node), span=p.span) if unsaid is None else unmentioned(p, *unsaid)
+            st.fail(cause, node.index, near=True)
+        return False
+
+    return fits
+
+
+def _entering(
+    p: OpPattern, parent: int, then: Callable[[State], None], slot: Callable[[str], int]
+) -> Callable[[State, ViewNode], None]:
+    """Bind what the node itself binds, go on to its operands (both ways where they commute), and unbind."""
+    attrs, commutative = attribute_slots(p, slot), p.commutative
+    captured = None if p.op_capture is None else slot(p.op_capture)
+
+    def enter(st: State, node: ViewNode) -> None:
         st.step()
-        if captured is not None and not _may_bind(st, captured, Known(node.op)):
+        if captured is not None and not may_bind(st, captured, Known(node.op)):
             return
-        bound = _bind_attributes(st, node, attrs)
+        bound = bind_attributes(st, node, attrs)
         if bound is None:
             return
         before = None if captured is None else st.values[captured]
@@ -139,7 +123,7 @@ def compile_operator(
         if captured is not None:
             st.values[captured] = before
 
-    return operator
+    return enter
 
 
 def _acceptance(p: OpPattern, members: frozenset[str]) -> Callable[[ViewNode], bool]:
@@ -186,93 +170,10 @@ def _unfit(st: State, node: ViewNode, value: object, output: int, arity: int, va
     return None
 
 
-# ---- attributes ----
-
-
-def _silent(node: ViewNode, mentioned: frozenset[str]) -> tuple[str, str, str] | None:
-    """The attribute that the pattern leaves at its default and the node does not: its name, value and default."""
-    for name, default in silent_attributes(node.op, mentioned):
-        found = node.attrs.get(name)
-        if found is None or found == default or _neutral(name, found):
-            continue
-        if not attribute_equals(found, default):
-            return name, _say(found), _say(default)
-    return None
-
-
-def _unmentioned(p: OpPattern, name: str, had: str, default: str) -> Cause:
-    reason = f"{name} is {had}, which the pattern does not mention (the default is {default})"
-    return Cause(reason, f"{name}={had}", f"{name}={default}", f"write `{name}={name}` if the kernel takes it", p.span)
-
-
 def _other_operator(p: OpPattern, wanted: str, label: str, had: str) -> Cause:
     what = f"{wanted} is expected for {label}" if label and label != wanted else f"{wanted} is expected"
     reason = f"{what}, the graph has {had}"
     return Cause(reason, had, wanted, "an alternative `p | q` can accept another form", p.span)
-
-
-def _neutral(name: str, found: object) -> bool:
-    """What the standard says of a window's attributes that have no default of fixed length."""
-    if not isinstance(found, tuple):
-        return False
-    return all(v == 1 for v in found) if name in UNIT else name in NOTHING and not any(found)
-
-
-Attributes = Sequence[tuple[AttrPattern, int | None]]
-
-
-def _attributes(p: OpPattern, slot: Callable[[str], int]) -> Attributes:
-    return tuple((a, None if a.capture is None else slot(a.capture)) for a in p.attrs)
-
-
-def _bind_attributes(st: State, node: ViewNode, attrs: Attributes) -> list[int] | None:
-    """The slots newly bound, or None (nothing bound) where an attribute does not fit."""
-    bound: list[int] = []
-    for a, slot in attrs:
-        found = plain(node.attrs.get(a.name))
-        if slot is None:
-            fits = attribute_equals(found, a.literal) or _same_axis(st, node, a, found)
-        elif st.values[slot] is None:
-            st.values[slot] = Known(found)
-            bound.append(slot)
-            continue
-        else:
-            fits = _may_bind(st, slot, Known(found))
-        if not fits:
-            if st.explain:
-                st.fail(_other_attribute(st, a, slot, found), node.index, near=True)
-            for at in bound:
-                st.values[at] = None
-            return None
-    return bound
-
-
-def _other_attribute(st: State, a: AttrPattern, slot: int | None, found: object) -> Cause:
-    bound = None if slot is None else st.values[slot]
-    wanted = _say(bound.value if isinstance(bound, Known) else a.literal)
-    change = "a name in place of the value captures any" if slot is None else f"`{a.capture}` is bound already"
-    return Cause(
-        f"{a.name} is {_say(found)}, not {wanted}", f"{a.name}={_say(found)}", f"{a.name}={wanted}", change, a.span
-    )
-
-
-def _may_bind(st: State, slot: int, value: Known) -> bool:
-    return st.values[slot] is None or st.values[slot] == value
-
-
-def _same_axis(st: State, node: ViewNode, a: AttrPattern, found: object) -> bool:
-    """A negative axis of the pattern counts from the rank, where that is known."""
-    if a.name not in ("axis", "axes") or not node.inputs:
-        return False
-    rank = st.facts.rank(node.inputs[0] or "")
-    if rank is None:
-        return False
-    wanted = a.literal if isinstance(a.literal, tuple) else (a.literal,)
-    have = found if isinstance(found, tuple) else (found,)
-    if isinstance(a.literal, tuple) != isinstance(found, tuple) or len(wanted) != len(have):
-        return False
-    pairs = list(zip(wanted, have, strict=True))
-    return all(isinstance(w, int) and isinstance(h, int) and w % rank == h % rank for w, h in pairs) if rank else False
 
 
 # ---- words ----
@@ -288,13 +189,5 @@ def _source(value: object) -> str:
     if value is None:
         return "no input"
     if isinstance(value, Known):
-        return _say(value.value)
+        return say(value.value)
     return f"the graph input or constant `{value.stored if isinstance(value, Virtual) else value}`"
-
-
-def _say(value: object) -> str:
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    if isinstance(value, float):
-        return f"{value:.9g}"
-    return "absent" if value is None else str(list(value) if isinstance(value, tuple) else value)

@@ -13,8 +13,8 @@ from heapq import heappop, heappush
 import numpy as np
 
 from fusion_engine.language.types import Named, OpPattern, Pattern
+from fusion_engine.matching.attributes import schema_defaults
 from fusion_engine.matching.facts import Facts, Known
-from fusion_engine.matching.operators import schema_defaults
 from fusion_engine.matching.solution import Solution
 from fusion_engine.matching.state import Bound
 from fusion_engine.view.types import ViewNode

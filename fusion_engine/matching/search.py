@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 
 from fusion_engine.collection import paused
 from fusion_engine.covering.cost import call_cost
 from fusion_engine.covering.types import Candidate, Cause, Decline
-from fusion_engine.diagnostics import GapFuseError
 from fusion_engine.kernels.descriptor import Kernel
 from fusion_engine.language.types import RuleSet
 from fusion_engine.matching.candidates import Refused, Taken, candidates_of
@@ -22,6 +20,7 @@ from fusion_engine.matching.neighbourhoods import ALONE, BEFORE, BEHIND, Surroun
 from fusion_engine.matching.operators import node_name
 from fusion_engine.matching.regions import regions
 from fusion_engine.matching.repeats import Known, Template, renamed, repeated, same_of, template_of
+from fusion_engine.matching.run import Look, MatchResult, Run, StaleError
 from fusion_engine.matching.solution import Solution, solution_of
 from fusion_engine.matching.state import ExhaustedError, Miss, State
 from fusion_engine.view.types import Scope, View, ViewNode
@@ -29,54 +28,6 @@ from fusion_engine.view.types import Scope, View, ViewNode
 Search = Callable[[Compiled, ViewNode], None]
 BUDGET = 20_000  # operators matched per variant and root
 CUTS = 32  # roots at which a variant may run out of it before it is tried no more
-
-
-class StaleError(GapFuseError):
-    """A candidate that repeats another one cannot be made, since numbers in its own constants keep it from that."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MatchResult:
-    """`candidates` in order of root node, rule and variant; `declines` where asked for; `notes`: what was cut short."""
-
-    candidates: tuple[Candidate, ...]
-    declines: tuple[Decline, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(eq=False)
-class Look:
-    """What a search looked at: the first of its nodes, and whether numbers in constants decided."""
-
-    low: int
-    cut: int
-    numbers: bool = False
-    passed: dict[int, dict[int, str] | None] = field(default_factory=dict)  # by candidate: see passed_constants
-
-
-@dataclass(eq=False)
-class _Run:
-    """What one call of match() gathers."""
-
-    facts: Facts
-    emitter: Emitter
-    explain: bool
-    budget: int
-    look: Look | None = None
-    only: int | None = None  # the one emit entry that is wanted
-    candidates: list[tuple[int, int, Candidate]] = field(default_factory=list)  # with root and variant's position
-    declines: list[Decline] = field(default_factory=list)
-    exhausted: dict[tuple[str, str], int] = field(default_factory=dict)
-    limited: dict[tuple[str, str], int] = field(default_factory=dict)
-
-    def keep(self, node: ViewNode, compiled: Compiled, found: Iterable[Candidate]) -> None:
-        self.candidates.extend((node.index, compiled.position, c) for c in found)
-
-    @property
-    def ordered(self) -> tuple[Candidate, ...]:
-        """By root, then by rule and variant; regions are found last."""
-        self.candidates.sort(key=lambda found: found[:2])
-        return tuple(c for _, _, c in self.candidates)
 
 
 def match(
@@ -98,7 +49,7 @@ def match(
     is asked for them; where numbers in constants keep it from that it raises StaleError: match again without `repeats`.
     """
     facts = Facts(view)
-    run = _Run(facts, Emitter(view, kernels, cost or call_cost()), explain, budget)
+    run = Run(facts, Emitter(view, kernels, cost or call_cost()), explain, budget)
     index = build_index(facts, rules, explain)
     states: dict[int, State] = {}
     with paused():
@@ -117,7 +68,7 @@ def explain_node(
     """
     facts = Facts(view)
     node = view.nodes[node_index]
-    run = _Run(facts, Emitter(view, kernels, cost or call_cost()), True, BUDGET)
+    run = Run(facts, Emitter(view, kernels, cost or call_cost()), True, BUDGET)
     index = build_index(facts, rules, explain=True, only=(node.op,))
     states: dict[int, State] = {}
     for root in _above(view, node_index):
@@ -141,7 +92,7 @@ def _above(view: View, node_index: int, reach: int = 32) -> list[int]:
     return found[:reach]
 
 
-def _at_node(run: _Run, compiled: Compiled, states: dict[int, State], node: ViewNode) -> None:
+def _at_node(run: Run, compiled: Compiled, states: dict[int, State], node: ViewNode) -> None:
     if run.exhausted.get((compiled.rule.name, compiled.variant.name), 0) >= CUTS:
         return
     state = states.get(compiled.position)
@@ -175,7 +126,7 @@ def scopes_at(compiled: Compiled, node: ViewNode) -> Iterator[tuple[Scope, ...]]
             yield node.scopes[: depth + 1]
 
 
-def _search(run: _Run, compiled: Compiled, state: State, node: ViewNode, value: str, scope: tuple[Scope, ...]) -> bool:
+def _search(run: Run, compiled: Compiled, state: State, node: ViewNode, value: str, scope: tuple[Scope, ...]) -> bool:
     """One variant at one value. False where the search was cut off, which leaves the state unfit for use."""
     state.steps, state.scope, state.low, state.numbers = 0, scope, node.index, False
     if run.explain:
@@ -197,7 +148,7 @@ def _search(run: _Run, compiled: Compiled, state: State, node: ViewNode, value: 
     return True
 
 
-def _regions(run: _Run, index: Index, around: Surroundings | None) -> None:
+def _regions(run: Run, index: Index, around: Surroundings | None) -> None:
     """Region variants come last: they are cut where the others' candidates begin and end."""
     wanted = {c.position: _wanted(run, c.region) for c in index.all}
     if not wanted:
@@ -207,7 +158,7 @@ def _regions(run: _Run, index: Index, around: Surroundings | None) -> None:
     _everywhere(run, index, apart, lambda c, n: _region(run, c, n, wanted[c.position]))
 
 
-def _everywhere(run: _Run, index: Index, around: Surroundings | None, search: Search) -> None:
+def _everywhere(run: Run, index: Index, around: Surroundings | None, search: Search) -> None:
     """Search at every node, or offer again what was found at a node in equal surroundings."""
     variants = {op: index.at(op) for op in run.facts.operators}
     classes = around.classes if around is not None else None
@@ -224,7 +175,7 @@ def _everywhere(run: _Run, index: Index, around: Surroundings | None, search: Se
             known[kind] = _learn(run, found, node, search)
 
 
-def _learn(run: _Run, variants: Sequence[Compiled], node: ViewNode, search: Search) -> Known:
+def _learn(run: Run, variants: Sequence[Compiled], node: ViewNode, search: Search) -> Known:
     """Search, and keep what holds of every node in these surroundings."""
     templates: list[Template] = []
     again: list[Compiled] = []
@@ -248,7 +199,7 @@ def _elsewhere(compiled: Compiled) -> bool:
     return compiled.variant.scope is None and len(compiled.variant.results) == 1
 
 
-def _offer_again(run: _Run, known: Known, node: ViewNode, search: Search) -> None:
+def _offer_again(run: Run, known: Known, node: ViewNode, search: Search) -> None:
     view = run.facts.view
     for t in known.templates:
         again = partial(_made, run, t, node, search)
@@ -257,7 +208,7 @@ def _offer_again(run: _Run, known: Known, node: ViewNode, search: Search) -> Non
         search(compiled, node)
 
 
-def _made(run: _Run, t: Template, node: ViewNode, search: Search, wanted: Candidate) -> Candidate:
+def _made(run: Run, t: Template, node: ViewNode, search: Search, wanted: Candidate) -> Candidate:
     """The candidate in full: renamed where nothing but names differs, else by a search of its own."""
     if t.renaming is not None:
         return renamed(run.facts.view, t, node, wanted)
@@ -272,14 +223,14 @@ def _made(run: _Run, t: Template, node: ViewNode, search: Search, wanted: Candid
     return found
 
 
-def _wanted(run: _Run, members: frozenset[str]) -> frozenset[str]:
+def _wanted(run: Run, members: frozenset[str]) -> frozenset[str]:
     """Values that kernels of operators outside the class read or make."""
     nodes = run.facts.view.nodes
     other = [c for _, _, c in run.candidates if any(nodes[i].op not in members for i in c.nodes)]
     return frozenset(v for c in other for v in (*c.consumes, *c.produces))
 
 
-def _region(run: _Run, compiled: Compiled, node: ViewNode, wanted: frozenset[str]) -> None:
+def _region(run: Run, compiled: Compiled, node: ViewNode, wanted: frozenset[str]) -> None:
     taken = Taken()
     variant = compiled.variant
     found = regions(run.facts, variant.pattern, variant.results[0], compiled.region, node, wanted)
@@ -295,14 +246,14 @@ def _region(run: _Run, compiled: Compiled, node: ViewNode, wanted: frozenset[str
         _explain(run, compiled, node, taken, Miss())
 
 
-def _collector(run: _Run, compiled: Compiled, taken: Taken) -> Callable[[State], None]:
+def _collector(run: Run, compiled: Compiled, taken: Taken) -> Callable[[State], None]:
     def found(st: State) -> None:
         _offer(run, compiled, solution_of(compiled, st), taken)
 
     return found
 
 
-def _offer(run: _Run, compiled: Compiled, s: Solution, taken: Taken) -> None:
+def _offer(run: Run, compiled: Compiled, s: Solution, taken: Taken) -> None:
     if run.look is not None and not run.look.numbers:
         run.look.numbers = decided_by_numbers(run.facts, run.emitter.kernels, compiled, s)
     before = len(taken.candidates)
@@ -312,7 +263,7 @@ def _offer(run: _Run, compiled: Compiled, s: Solution, taken: Taken) -> None:
         run.look.passed.update((id(c), passed_constants(run.facts, compiled, s, c)) for c in fresh)
 
 
-def _exhausted(run: _Run, compiled: Compiled, node: ViewNode) -> None:
+def _exhausted(run: Run, compiled: Compiled, node: ViewNode) -> None:
     key = (compiled.rule.name, compiled.variant.name)
     run.exhausted[key] = run.exhausted.get(key, 0) + 1
     if run.explain:
@@ -320,7 +271,7 @@ def _exhausted(run: _Run, compiled: Compiled, node: ViewNode) -> None:
         run.declines.append(Decline(*key, node.index, cause, (node.index,), 1.0))
 
 
-def _notes(run: _Run) -> tuple[str, ...]:
+def _notes(run: Run) -> tuple[str, ...]:
     cut = [
         f"rule {rule}, variant {variant}: the search was cut off at {_places(count)}"
         + (", then given up" if count >= CUTS else "")
@@ -340,7 +291,7 @@ def _places(count: int) -> str:
 # ---- declines ----
 
 
-def _explain(run: _Run, compiled: Compiled, node: ViewNode, taken: Taken, miss: Miss) -> None:
+def _explain(run: Run, compiled: Compiled, node: ViewNode, taken: Taken, miss: Miss) -> None:
     """Entries that declined a match; where nothing was matched, the deepest attempt."""
     name, variant = compiled.rule.name, compiled.variant.name
     needed = compiled.needed

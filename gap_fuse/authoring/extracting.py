@@ -9,8 +9,8 @@ import numpy as np
 
 from fusion_engine import GapFuseError, View
 from fusion_engine.diagnostics import Diagnostic
+from fusion_engine.matching.attributes import IMPLIED, POOLS, schema_defaults
 from fusion_engine.matching.literals import plain
-from fusion_engine.matching.operators import IMPLIED, POOLS, schema_defaults
 from fusion_engine.view import ViewNode
 from fusion_engine.view.types import ViewValue
 
