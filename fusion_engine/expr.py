@@ -10,6 +10,7 @@ import ast
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,7 @@ _BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Di
 _COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 
 
+@lru_cache(maxsize=4096)  # trees are immutable, and a rule's dims are read anew for every model
 def parse_expr(text: str) -> Expr:
     """Read one expression. `ceil(a / b)` is the exact integer ceiling. Raises ExprError with the place."""
     return _convert(_tree(text, "an expression"))

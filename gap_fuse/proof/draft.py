@@ -60,7 +60,7 @@ class Draft:
 
     def node(self, op: str, inputs: list[str | None], attrs: Mapping[str, Any] | None = None, output: int = 0) -> str:
         """Append a node and return one of its outputs; of the others, those that must be there get a name."""
-        least = max(1, onnx.defs.get_schema(op, OPSET).min_output)
+        least = max(1, operators()[op].min_output)
         wanted = [i == output or i < least for i in range(max(output + 1, least))]
         made = [self.fresh(f"{op.lower()}{i or ''}") if there else "" for i, there in enumerate(wanted)]
         self.nodes.append(helper.make_node(op, [i or "" for i in inputs], made, **(attrs or {})))

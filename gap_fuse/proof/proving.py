@@ -111,7 +111,7 @@ def _draw_cases(stage: _Stage, found: VariantProof, waiting: dict[tuple[Span, in
     here = dict(options_of(stage.bench, stage.variant))
     most = 4 * stage.effort.cases + SPARE + 2 * len(here)
     for number in range(most):
-        if stage.fired >= stage.effort.cases and (not here or number >= most // 2):
+        if stage.fired >= stage.effort.cases and (not _pending(here, waiting) or number >= most // 2):
             break
         choices = Choices(stage.seed(number), stage.coverage)
         outcome = try_case(stage.bench, stage.variant, stage.entry, choices)
@@ -128,6 +128,11 @@ def _draw_cases(stage: _Stage, found: VariantProof, waiting: dict[tuple[Span, in
             for key in outcome.case.draft.used:
                 waiting.pop(key, None)
     return None
+
+
+def _pending(here: Mapping[tuple[Span, int], str], waiting: Mapping[tuple[Span, int], str]) -> bool:
+    """Alternatives count once per variant, operators of a class with every emit entry."""
+    return any(key in waiting or not what.startswith("alternative") for key, what in here.items())
 
 
 def bases(cases: Sequence[Case], most: int) -> list[Case]:
