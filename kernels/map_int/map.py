@@ -1,7 +1,8 @@
 """Elementwise integer and boolean trees: the vocabulary, the numpy reference and the C generator.
 
 Values are int64 between the steps, wrapped to the type `have` after each; division truncates (by 0 gives 0), `mod` has
-the sign of the divisor, `fmod` of the dividend; shifts by the width or more give 0.
+the sign of the divisor, `fmod` of the dividend; a shift by the width or more, or a negative one, leaves copies of the
+sign, to the left 0.
 """
 
 import ast
@@ -71,9 +72,15 @@ FUNCTIONS: Mapping[str, Function] = {
     "lessorequal": Function(2, np.less_equal, "({0} <= {1})"),
     "xor": Function(2, lambda a, b: (a != 0) != (b != 0), "(({0} != 0) != ({1} != 0))"),
     "shiftleft": Function(
-        2, lambda a, b: np.where(b > 63, 0, a << np.clip(b, 0, 63)), "({1} > 63 ? 0 : (int64_t)((uint64_t){0} << {1}))"
+        2,
+        lambda a, b: np.where((b < 0) | (b > 63), 0, a << np.clip(b, 0, 63)),
+        "({1} < 0 || {1} > 63 ? 0 : (int64_t)((uint64_t){0} << {1}))",
     ),
-    "shiftright": Function(2, lambda a, b: a >> np.clip(b, 0, 63), "({0} >> GF_MIN({1}, 63))"),
+    "shiftright": Function(
+        2,
+        lambda a, b: a >> np.where((b < 0) | (b > 63), 63, b),
+        "({0} >> ({1} < 0 || {1} > 63 ? 63 : {1}))",
+    ),
     "clip": Function(3, lambda x, lo, hi: np.minimum(np.maximum(x, lo), hi), "GF_MIN(GF_MAX({0}, {1}), {2})"),
     "add": Function(-1, np.add, "(int64_t)((uint64_t){0} + (uint64_t){1})"),
     "mul": Function(-1, np.multiply, "(int64_t)((uint64_t){0} * (uint64_t){1})"),
