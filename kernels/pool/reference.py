@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fusion_engine.expr import pool_out
+from fusion_engine.expr_functions import pool_out
 from fusion_engine.fixed_point import requantise, saturate
 
 Pair = tuple[int, ...]
