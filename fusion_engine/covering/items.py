@@ -49,10 +49,16 @@ def items_of(
     items = []
     for index, c in enumerate(candidates):
         price = cost(c)
-        produces = tuple(sorted({values.number[v] for v in c.produces if v in values.number}))
-        consumes = tuple(sorted({values.number[v] for v in c.consumes if v in values.number} - set(produces)))
+        produces = _numbers(values.number, c.produces)
+        consumes = tuple([n for n in _numbers(values.number, c.consumes) if n not in produces])
         if price is None or price == inf or not produces:
             continue
         key = (c.rule, c.variant, c.emit, 0)
         items.append(Item(index, round(price * UNITS), calls(c), key, produces, consumes))
     return items
+
+
+def _numbers(number: Mapping[str, int], names: Sequence[str]) -> tuple[int, ...]:
+    """Ascending, each once; most candidates have one or two."""
+    found = [number[v] for v in names if v in number]
+    return tuple(found) if len(found) < 2 else tuple(sorted(set(found)))
