@@ -242,7 +242,7 @@ def _operand(
         return _bound(draft, q, dict(p.defaults)[i])
     if isinstance(q, Alternatives):
         return _operand(draft, op, i, _option(draft, q), p, inputs, attrs)
-    if isinstance(q, Literal) and "int64" in _types(op, i):
+    if isinstance(q, Literal) and ("int64" in _types(op, i) or _types(op, i) == "Tind"):
         return draft.constant(np.asarray(q.value, np.int64))
     if isinstance(q, Anything) or (isinstance(q, Capture) and q.name not in draft.names):
         return _drawn_operand(draft, op, i, q, inputs, attrs)

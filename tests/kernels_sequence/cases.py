@@ -1,4 +1,4 @@
-"""Random calls of the kernels over sequences: recurrent layers, attention, group normalisation: what they keep in L1."""
+"""Random calls of the kernels over sequences: recurrent layers, attention, group normalisation, rotary embedding."""
 
 from __future__ import annotations
 
@@ -74,10 +74,20 @@ def groupnorm(rng: Rng) -> Case:
     return Case({"x": x, **extra}, attrs)
 
 
+def rotary(rng: Rng) -> Case:
+    b, h, t, half = (int(rng.integers(1, e)) for e in (3, 4, 6, 12))
+    interleaved = int(rng.integers(0, 2))
+    angles = half * int(rng.choice([1, 2])) if not interleaved else half
+    shape = (int(rng.choice([1, b])), int(rng.choice([1, h])), int(rng.choice([1, t])), angles)
+    operands = {"x": floats(rng, (b, h, t, 2 * half)), "cosine": floats(rng, shape), "sine": floats(rng, shape)}
+    return Case(operands, {"interleaved": interleaved})
+
+
 CASES: Mapping[str, Callable[[Rng], Case]] = {
     "attention_f32": attention,
     "groupnorm_f32": groupnorm,
     "gru_f32": gru,
     "lstm_f32": lstm,
     "rnn_f32": rnn,
+    "rotary_f32": rotary,
 }
