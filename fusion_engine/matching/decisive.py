@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from fusion_engine.covering.types import Candidate, Cause, Constant
 from fusion_engine.kernels.descriptor import Kernel
 from fusion_engine.kernels.fitting import attributes_read
 from fusion_engine.language.types import EApply, EList, Emit, EmitEntry, EName, Expression
-from fusion_engine.language.vocabulary import as_condition, evaluate_expression
-from fusion_engine.matching.environment import Environment, deferred
+from fusion_engine.language.vocabulary import as_condition, as_operand, evaluate_expression
+from fusion_engine.matching.environment import Environment, bind, deferred
 from fusion_engine.matching.facts import Facts, Virtual
 from fusion_engine.matching.index import Compiled
 from fusion_engine.matching.neighbourhoods import told_by_content
@@ -48,31 +50,66 @@ def _entry_decided(judge: _Judge, entry: EmitEntry, kernels: Mapping[str, Kernel
     return any(judge.numbers(e) for e in priced) or _quantised_by_numbers(judge.facts, entry, judge.s)
 
 
-def passed_constants(facts: Facts, compiled: Compiled, s: Solution, c: Candidate) -> dict[int, str] | None:
-    """Constants that a candidate's calls have just as the graph has them: identity to name.
+@dataclass(frozen=True, slots=True, eq=False)
+class Constants:
+    """Where the constants of a candidate's calls come from, by identity: names of the graph, and expressions.
 
-    None where anything else in the calls follows from numbers, so that elsewhere they differ by more than names.
+    `bound` are the tensors of the match, `env` what else its expressions see.
     """
+
+    passed: Mapping[int, str]
+    made: Mapping[int, tuple[Expression, np.ndarray]]
+    bound: Mapping[str, str]
+    env: Environment
+
+
+def constants_of(facts: Facts, compiled: Compiled, s: Solution, c: Candidate) -> Constants | None:
+    """None where anything in the calls but constants follows from numbers, or from a scale or zero point."""
     env = base_environment(facts, compiled, s)
-    if isinstance(env, Refusal):
+    calls = compiled.rule.emit[c.emit].calls
+    if isinstance(env, Refusal) or len(calls) != len(c.calls):
         return None
     judge = _Judge(facts, s, {**dict(compiled.variant.let), **deferred(s.bound)}, env)
-    calls = compiled.rule.emit[c.emit].calls
-    if len(calls) != len(c.calls) or any(judge.numbers(e) for call in calls for _, e in call.attrs):
+    if any(judge.numbers(e) for call in calls for _, e in call.attrs):
         return None
-    computed = [e for call in calls for _, e in call.args if not judge.passes(e)]
-    if any(judge.numbers(e) for e in computed):
-        return None
-    known = {id(const): v for v in _values(s) if (const := facts.view.const(v)) is not None}
-    operands = [o.data for call in c.calls for _, o in call.operands if isinstance(o, Constant)]
-    found = {id(data): known[id(data)] for data in operands if id(data) in known}
-    passing = sum(judge.constant(e) for call in calls for _, e in call.args if judge.passes(e))
-    return found if sum(id(data) in known for data in operands) == passing else None
+    bound = {n: b for n, b in s.bound.items() if isinstance(b, str)}
+    known = {id(const): v for v in bound.values() if (const := facts.view.const(v)) is not None}
+    passed: dict[int, str] = {}
+    made: dict[int, tuple[Expression, np.ndarray]] = {}
+    for call, emitted in zip(calls, c.calls, strict=True):
+        args = dict(call.args)
+        for name, o in emitted.operands:
+            expression = args.get(name)
+            if not isinstance(o, Constant):
+                continue
+            if expression is None or judge.lenses(expression):
+                return None
+            if judge.passes(expression) and id(o.data) in known:
+                passed[id(o.data)] = known[id(o.data)]
+            elif judge.numbers(expression):
+                made[id(o.data)] = expression, o.data
+    return Constants(passed, made, bound, env)
 
 
-def _values(s: Solution) -> Iterator[str]:
-    for bound in s.bound.values():
-        yield from (v for v in (bound if isinstance(bound, tuple) else (bound,)) if isinstance(v, str))
+def constants_elsewhere(facts: Facts, constants: Constants, bound: Mapping[str, str]) -> dict[int, np.ndarray] | None:
+    """What the expressions give for other tensors; None where the type is another."""
+    if not constants.made:
+        return {}
+    env = Environment({**constants.env, **{n: bind(facts, n, v) for n, v in bound.items()}}, constants.env.lazy)
+    for name in constants.env.lazy:
+        env.pop(name, None)
+    found: dict[int, np.ndarray] = {}
+    for identity, (expression, old) in constants.made.items():
+        data = as_operand(evaluate_expression(expression, env))
+        if (
+            not isinstance(data, np.ndarray)
+            or data.shape != old.shape
+            or (data.dtype != old.dtype and old.dtype.kind != "f")
+        ):
+            return None
+        with np.errstate(all="ignore"):
+            found[identity] = data.astype(old.dtype, copy=False)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,16 +143,10 @@ class _Judge:
                 return self.passes(first)
         return False
 
-    def constant(self, expression: Expression) -> int:
-        """How many constants are handed on."""
-        match expression:
-            case EName(name=name) if name in self.lets:
-                return self.constant(self.lets[name])
-            case EName(name=name):
-                return sum(self.facts.is_const(v) for v in _tensors(self.s, name))
-            case EApply(args=(first, *_)):
-                return self.constant(first)
-        return 0
+    def lenses(self, expression: Expression) -> bool:
+        """Whether the expression reads a quantised value."""
+        names = {name for name, _ in self._through_lets(expression)}
+        return any(self.facts.stored(v) is not None for name in names for v in _tensors(self.s, name))
 
     def _through_lets(self, expression: Expression) -> Iterator[Read]:
         waiting = list(self._read(expression, lens=False))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from fusion_engine.covering.types import Candidate, Decline
 from fusion_engine.diagnostics import GapFuseError
+from fusion_engine.matching.decisive import Constants
 from fusion_engine.matching.emission import Emitter
 from fusion_engine.matching.facts import Facts
 from fusion_engine.matching.index import Compiled
@@ -33,7 +34,7 @@ class Look:
     low: int
     cut: int
     numbers: bool = False
-    passed: dict[int, dict[int, str] | None] = field(default_factory=dict)  # by candidate: see passed_constants
+    constants: dict[int, Constants | None] = field(default_factory=dict)  # by candidate
 
 
 @dataclass(eq=False)

@@ -12,7 +12,7 @@ from fusion_engine.covering.types import Candidate, Cause, Decline
 from fusion_engine.kernels.descriptor import Kernel
 from fusion_engine.language.types import RuleSet
 from fusion_engine.matching.candidates import Refused, Taken, candidates_of
-from fusion_engine.matching.decisive import decided_by_numbers, passed_constants
+from fusion_engine.matching.decisive import constants_of, decided_by_numbers
 from fusion_engine.matching.emission import Cost, Emitter
 from fusion_engine.matching.facts import Facts
 from fusion_engine.matching.index import Compiled, Index, build_index
@@ -184,7 +184,7 @@ def _learn(run: Run, variants: Sequence[Compiled], node: ViewNode, search: Searc
         before = len(run.candidates)
         search(compiled, node)
         fresh = [c for _, _, c in run.candidates[before:]]
-        found = [template_of(run.facts.view, node, compiled, c, look.passed.get(id(c))) for c in fresh]
+        found = [template_of(run.facts.view, node, compiled, c, look.constants.get(id(c))) for c in fresh]
         here = sum(run.exhausted.values()) + sum(run.limited.values()) > look.cut
         if here or look.numbers or node.index - look.low > BEFORE - BEHIND or None in found or not _elsewhere(compiled):
             again.append(compiled)
@@ -210,8 +210,9 @@ def _offer_again(run: Run, known: Known, node: ViewNode, search: Search) -> None
 
 def _made(run: Run, t: Template, node: ViewNode, search: Search, wanted: Candidate) -> Candidate:
     """The candidate in full: renamed where nothing but names differs, else by a search of its own."""
-    if t.renaming is not None:
-        return renamed(run.facts.view, t, node, wanted)
+    told = renamed(run.facts, t, node, wanted) if t.renaming is not None else None
+    if told is not None:
+        return told
     run.candidates.clear()
     run.only = wanted.emit
     search(t.compiled, node)
@@ -260,7 +261,7 @@ def _offer(run: Run, compiled: Compiled, s: Solution, taken: Taken) -> None:
     candidates_of(run.facts, run.emitter, compiled, s, taken, run.only)
     if run.look is not None and not run.look.numbers:
         fresh = taken.candidates[before:]
-        run.look.passed.update((id(c), passed_constants(run.facts, compiled, s, c)) for c in fresh)
+        run.look.constants.update((id(c), constants_of(run.facts, compiled, s, c)) for c in fresh)
 
 
 def _exhausted(run: Run, compiled: Compiled, node: ViewNode) -> None:
