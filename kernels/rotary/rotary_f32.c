@@ -17,7 +17,8 @@ void gf_rotary_f32(const void *args) {
   const int32_t half = a->d / 2, second = a->c == half ? 0 : half;
   const gf_range mine = gf_share(a->b * a->h * a->t);
   for (int32_t row = mine.begin; row < mine.end; row++) {
-    const int32_t b = a->cosine_cb == 1 ? 0 : row / (a->h * a->t), h = a->cosine_ch == 1 ? 0 : row / a->t % a->h, t = a->cosine_ct == 1 ? 0 : row % a->t;
+    const int32_t b = a->cosine_cb == 1 ? 0 : row / (a->h * a->t), h = a->cosine_ch == 1 ? 0 : row / a->t % a->h;
+    const int32_t t = a->cosine_ct == 1 ? 0 : row % a->t;
     const ptrdiff_t angle = (((ptrdiff_t)b * a->cosine_ch + h) * a->cosine_ct + t) * a->c;
     const float *x = a->x + (ptrdiff_t)row * a->d;
     turn(x, a->y + (ptrdiff_t)row * a->d, a->cosine + angle, a->sine + angle, half, a->interleaved ? 2 : 1, a->interleaved ? 1 : half, second);
