@@ -88,3 +88,20 @@ STORIES = {
 def test_story(story: str) -> None:
     model = onnx.parser.parse_model('<ir_version: 8, opset_import: ["" : 17]>' + STORIES[story])
     prove(model, running.draw_inputs(model, np.random.default_rng(0)))
+
+
+IN_C = {
+    # the plan counts 72 bytes in 2 transfers for the pad, the C moves its 28 once; the numbers are right
+    "a frame below and to the right in front of a pool with strides": """
+      t (float[1,1,7,1] x) => (float[1,1,5,2] y)
+      <int64[8] p = {0,0,0,0,0,0,2,1}>
+      { z = Pad(x, p)  y = AveragePool<kernel_shape = [2,1], pads = [0,0,1,0], strides = [2,1]>(z) }""",
+}
+
+
+@pytest.mark.xfail(reason="a pad's operand is counted as read where only the frame is computed", strict=False)
+@pytest.mark.usefixtures("quick_builds")
+@pytest.mark.parametrize("story", IN_C)
+def test_story_in_c(story: str, tmp_path: Path) -> None:
+    model = onnx.parser.parse_model('<ir_version: 8, opset_import: ["" : 17]>' + IN_C[story])
+    verified(gap_fuse.compile(model), tmp_path)
