@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fusion_engine.graph import Call, FusedGraph
-from tiler.schedule import CallPlan, Group, Schedule
+from tiler.schedule import CallPlan, Group, Roll, Schedule
 
 Report = Mapping[str, Any]
 FORMAT = 1
@@ -88,6 +88,18 @@ def _group(schedule: Schedule, group: Group) -> dict[str, Any]:
     }
 
 
+def _roll(schedule: Schedule, roll: Roll) -> dict[str, Any]:
+    return {
+        "calls": [p.call for p in schedule.calls[roll.first : roll.last + 1]],
+        "step": roll.step,
+        "steps": roll.steps,
+        "rings": [
+            {"buffer": r.root, "l1": r.offset, "rows": r.rows, "row_bytes": r.row_bytes, "height": r.height}
+            for r in roll.rings
+        ],
+    }
+
+
 def _hops(plan: CallPlan) -> list[str]:
     return sorted({hop for o in plan.operands for hop in o.bytes})
 
@@ -142,13 +154,16 @@ def summary(report: Report) -> str:
 
 
 def _groups(report: Report) -> list[str]:
-    fused = [g for g in report["groups"] if g["stay"]]
+    fused = [g for g in report["groups"] if g["stay"] or g["rolls"]]
     if not fused:
         return []
     gap = "" if report["gap"] is None else f"; at most {100 * report['gap']:.1f} % above the least (addresses relaxed)"
     stay = sum(len(g["stay"]) for g in fused)
     calls = sum(len(g["calls"]) for g in fused)
-    return [f"  fused     {stay} tensors stay in L1, {calls} calls in {len(fused)} groups{gap}"]
+    rows = sum(len(r["rings"]) for g in fused for r in g["rolls"])
+    rolled = f", {rows} pass by rows" if rows else ""
+    groups = f"{len(fused)} group" + ("s" if len(fused) > 1 else "")
+    return [f"  fused     {stay} tensors stay in L1{rolled}, {calls} calls in {groups}{gap}"]
 
 
 def _islands(islands: Sequence[Mapping[str, str]]) -> list[str]:

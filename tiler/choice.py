@@ -57,3 +57,13 @@ class Outcome:
     best: Choice | Infeasible | None
     compared: int
     thinned: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CallLayout:
+    """L1 offsets of one call: operands' buffers, scratch (offset, bytes of one piece), the accumulator (offset,
+    bytes)."""
+
+    buffers: tuple[tuple[int, ...], ...]
+    scratch: Mapping[str, tuple[int, int]]
+    accumulator: tuple[int, int] | None

@@ -12,16 +12,23 @@ from tiler.options import Picked
 from tiler.schedule import Group
 
 
-def groups(graph: FusedGraph, picked: Sequence[Picked], stays: Sequence[Life]) -> tuple[Group, ...]:
-    """Every call is in one group; a group of one call keeps nothing."""
+def groups(
+    graph: FusedGraph,
+    picked: Sequence[Picked],
+    stays: Sequence[Life],
+    rolls: Sequence[tuple[int, int]],
+    inner: frozenset[str],
+) -> tuple[Group, ...]:
+    """Every call is in one group; a group of one call keeps nothing. `rolls` are spans of calls that roll, `inner` the
+    roots that exist only by rows."""
     return tuple(
         Group(
             first,
             last,
             tuple(v.root for v in stays if first <= v.first <= last),
-            _bound(graph, picked[first : last + 1], frozenset(v.root for v in stays)),
+            _bound(graph, picked[first : last + 1], frozenset(v.root for v in stays) | inner),
         )
-        for first, last in runs(stays, len(picked))
+        for first, last in runs(stays, len(picked), rolls)
     )
 
 

@@ -10,7 +10,8 @@ from tiler.bound import Packing
 from tiler.liveness import Life
 from tiler.options import CallOptions, NoFit, Picked, Where
 from tiler.placement import Block, live_bytes, place
-from tiler.stays import Stays
+from tiler.rolls import roll_picks
+from tiler.stays import Stays, widened
 from tiler.target import Hop
 from tiler.timeline import Fetch, stall_cycles
 
@@ -56,6 +57,15 @@ class OutOfRoomError(Exception):
     """Everything that can be in L3 is there, and a call still has no room in L2."""
 
 
+class StagedRollError(Exception):
+    """Something that a rolled group reads or writes would lie in L3."""
+
+
+def rolled_picks(near: Stays) -> dict[int, Picked]:
+    """By number the calls of rolled groups."""
+    return {first + i: p for first, plan in near.rolls.items() for i, p in enumerate(roll_picks(plan))}
+
+
 class Attempt:
     """One try with the draft's decisions; where it fails, `draft` is moved one step on."""
 
@@ -63,7 +73,9 @@ class Attempt:
         self, options: Sequence[CallOptions], lives: Sequence[Life], near: Stays, l2: int, deep: Hop, draft: Draft
     ) -> None:
         self.options, self.near, self.l2, self.deep, self.draft = options, near, l2, deep, draft
-        self.lives = [v for v in lives if v.root not in near.roots]
+        self.spans = [(first, first + len(plan.calls) - 1) for first, plan in near.rolls.items()]
+        self.lives = [widened(v, self.spans) for v in lives if v.root not in near.roots | near.inner]
+        self.rolled = rolled_picks(near)
         self.calls = len(options)
 
     def run(self, final: bool = False) -> Homes | None:
@@ -94,6 +106,11 @@ class Attempt:
         where = Where(frozenset(self.draft.staged), self.near.roots)
         for i, o in enumerate(self.options):
             touched = any("l3" in where.levels(b) for b in o.bound)
+            if i in self.rolled:
+                if touched:
+                    raise StagedRollError
+                result.append(self.rolled[i])
+                continue
             room = self.near.room[i]
             p = self._pick_staged(o, where, room, self.l2 - level[i]) if touched else o.pick(room, where)
             if isinstance(p, NoFit):
@@ -114,8 +131,12 @@ class Attempt:
         for i, p in enumerate(self.picked):
             for pack in p.bound.packings:
                 if pack.buffer not in self.draft.staged:
-                    users.setdefault(pack.root, []).append(i)
+                    users.setdefault(pack.root, []).extend(self._together(i))
         return users
+
+    def _together(self, call: int) -> tuple[int, ...]:
+        """A call, or the first and last of the rolled group that it is in."""
+        return next(((a, b) for a, b in self.spans if a <= call <= b), (call,))
 
     def _stages(self) -> list[Block]:
         return [
@@ -177,6 +198,9 @@ class Attempt:
                 free[start] -= size[r]
                 needed -= cycles[start]
                 cycles[start] = max(0, cycles[start] - int(self.constants[r].bytes / self.deep.bytes_per_cycle))
+            span = self._together(start)
+            if span[0] < start:  # nothing starts inside a rolled group
+                start = min(f.wait, span[-1] + 1)
             result[r] = Fetch(r, f.bytes, start, f.wait, f.last)
         return result
 

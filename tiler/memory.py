@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 
 from fusion_engine.graph import FusedGraph
 from tiler.decision import check_l1, decide_homes, smallest_l2_of
-from tiler.homes import Homes
+from tiler.homes import Homes, StagedRollError, rolled_picks
 from tiler.liveness import Life, input_roots
 from tiler.near import NearPlan, gaps, place_near
+from tiler.objective import Objective
 from tiler.options import CallOptions, Picked, Where
 from tiler.placement import ALIGNMENT
+from tiler.rolls import Rolls
 from tiler.stays import Stays, choose_stays
 from tiler.target import Target
 
@@ -32,9 +34,23 @@ class Memory:
     gap: float | None
 
 
-def decide_memory(graph: FusedGraph, options: Sequence[CallOptions], lives: Sequence[Life], target: Target) -> Memory:
+def decide_memory(
+    graph: FusedGraph, options: Sequence[CallOptions], lives: Sequence[Life], target: Target, objective: Objective
+) -> Memory:
     """Raises GapFuseError: L1 or L2 too small, and the smallest that would do."""
     check_l1(options, target.budget("l1"))
+    rolls = Rolls(graph, options, target, objective)
+    if rolls.lasts:
+        try:
+            found = _decide(graph, options, lives, target, frozenset(), rolls)
+            if not found.homes.spilled:
+                return found
+        except StagedRollError:
+            pass  # L2 is so small that something of a rolled group lies in L3, tile by tile: without rolling then
+    return _without_rolls(graph, options, lives, target)
+
+
+def _without_rolls(graph: FusedGraph, options: Sequence[CallOptions], lives: Sequence[Life], target: Target) -> Memory:
     best, staged = _decide(graph, options, lives, target, frozenset()), frozenset[str]()
     for _ in range(ROUNDS):
         spilled = frozenset(best.homes.spilled)
@@ -54,14 +70,15 @@ def _decide(
     lives: Sequence[Life],
     target: Target,
     staged: frozenset[str],
+    rolls: Rolls | None = None,
 ) -> Memory:
     """`staged` activations are taken to lie in L3 where they do not stay."""
     aside = [0] * len(options)
     least: Stays | None = None
     while True:
-        stays, near, least = _settle_near(graph, options, lives, target, staged, aside, least)
+        stays, near, least = _settle_near(graph, options, lives, target, staged, aside, least, rolls)
         homes = decide_homes(options, lives, stays, target)
-        near = place_near(homes.picked, stays.lives, target.budget("l1"), target.cores)
+        near = place_near(homes.picked, stays, target.budget("l1"), target.cores)
         if not any(near.lacking):
             return Memory(stays, homes, near, _gap(least, stays))
         _set_aside(aside, near)
@@ -82,12 +99,13 @@ def _settle_near(
     staged: frozenset[str],
     aside: list[int],
     least: Stays | None,
+    rolls: Rolls | None = None,
 ) -> tuple[Stays, NearPlan, Stays]:
     """What stays and where, all of it placed; `aside` grows until that is so. With it the first, cheapest choice."""
     ends = frozenset(input_roots(graph)) | {graph.storage(n).root for n in graph.outputs}
     candidates = [v for v in lives if v.root not in ends]
     while True:
-        stays = choose_stays(options, candidates, target.budget("l1"), aside, staged)
+        stays = choose_stays(options, candidates, target.budget("l1"), aside, staged, rolls)
         assert stays is not None, "every call fits by itself"
         least = least or stays
         near = _placed(options, stays, target, staged)
@@ -104,10 +122,11 @@ def _set_aside(aside: list[int], near: NearPlan) -> None:
 def _placed(options: Sequence[CallOptions], stays: Stays, target: Target, staged: frozenset[str]) -> NearPlan:
     """Places in L1 with the tilings that the choice was made for."""
     where = Where(staged, stays.roots)
-    picked = [o.pick(room, where) for o, room in zip(options, stays.room, strict=True)]
+    rolled = rolled_picks(stays)
+    picked = [rolled.get(i) or o.pick(room, where) for i, (o, room) in enumerate(zip(options, stays.room, strict=True))]
     found = [p for p in picked if isinstance(p, Picked)]
     assert len(found) == len(options), "the choice was among tilings that fit"
-    return place_near(found, stays.lives, target.budget("l1"), target.cores)
+    return place_near(found, stays, target.budget("l1"), target.cores)
 
 
 def _gap(least: Stays, chosen: Stays) -> float | None:

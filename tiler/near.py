@@ -6,32 +6,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tiler.bound import BoundCall
-from tiler.choice import Choice
+from tiler.choice import CallLayout, Choice
 from tiler.cost import align16
 from tiler.liveness import Life
 from tiler.options import Picked
 from tiler.placement import Block, Placement, place
+from tiler.rolls import roll_layout
 from tiler.stays import Stays
 
 
 @dataclass(frozen=True, slots=True)
-class CallLayout:
-    """L1 offsets of one call: operands' buffers, scratch (offset, bytes of one piece), the accumulator (offset,
-    bytes)."""
-
-    buffers: tuple[tuple[int, ...], ...]
-    scratch: Mapping[str, tuple[int, int]]
-    accumulator: tuple[int, int] | None
-
-
-@dataclass(frozen=True, slots=True)
 class NearPlan:
-    """Where everything lies in L1. `stays` by root; `ends[i]` is the end of the highest byte in use during call i.
+    """Where everything lies in L1. `stays` and `rings` by root; `ends[i]` is the end of the highest byte in use during
+    call i.
 
     `sizes[i]` are the bytes of its buffers, `lacking[i]` what it lacks: all zero where everything fits.
     """
 
     stays: Mapping[str, int]
+    rings: Mapping[str, int]
     layouts: tuple[CallLayout, ...]
     ends: tuple[int, ...]
     sizes: tuple[int, ...]
@@ -56,49 +49,97 @@ def layout(bound: BoundCall, choice: Choice, places: Sequence[int]) -> CallLayou
     return CallLayout(buffers, scratch, (end, choice.accumulator) if bound.accumulate is not None else None)
 
 
-def place_near(picked: Sequence[Picked], lives: Sequence[Life], l1: int, cores: int) -> NearPlan:
-    """Places for everything, calls joined by a tensor that stays together."""
-    stays: dict[str, int] = {}
-    layouts: list[CallLayout] = []
-    ends: list[int] = []
-    taken: list[int] = []
-    lacking: list[int] = []
-    for first, last in runs(lives, len(picked)):
-        here = [v for v in lives if first <= v.first <= last]
-        sizes = [pieces(p.bound, p.choice, cores) for p in picked[first : last + 1]]
-        at, places, peak = _place_run(sizes, here, first, l1)
-        stays.update(at)
-        layouts.extend(layout(p.bound, p.choice, q) for p, q in zip(picked[first : last + 1], places, strict=True))
-        ends.extend(_end(sizes[i - first], places[i - first], here, at, i) for i in range(first, last + 1))
-        taken.extend(sum(s) for s in sizes)
-        lacking.extend([max(0, peak - l1)] * (last - first + 1))
-    return NearPlan(stays, tuple(layouts), tuple(ends), tuple(taken), tuple(lacking))
+def place_near(picked: Sequence[Picked], stays: Stays, l1: int, cores: int) -> NearPlan:
+    """Places for everything, calls joined by a tensor that stays or by a rolled group together."""
+    plan = _Places({}, {}, [], [], [], [])
+    spans = [(first, first + len(r.calls) - 1) for first, r in stays.rolls.items()]
+    for first, last in runs(stays.lives, len(picked), spans):
+        here = [v for v in stays.lives if first <= v.first <= last]
+        units = _units(picked, stays, cores, first, last)
+        at, places, peak = _place_run(units, here, first, last, l1)
+        plan.stays.update(at)
+        for unit, q in zip(units, places, strict=True):
+            _lay_out(plan, picked, stays, unit, q)
+            for i in range(unit.first, unit.last + 1):
+                plan.ends.append(_end(unit.sizes, q, here, at, i))
+                plan.sizes.append(sum(unit.sizes))
+                plan.lacking.append(max(0, peak - l1))
+    return NearPlan(
+        plan.stays, plan.rings, tuple(plan.layouts), tuple(plan.ends), tuple(plan.sizes), tuple(plan.lacking)
+    )
 
 
-def runs(lives: Sequence[Life], calls: int) -> list[tuple[int, int]]:
-    """The calls in consecutive runs (first, last) between which nothing stays."""
+@dataclass
+class _Places:
+    stays: dict[str, int]
+    rings: dict[str, int]
+    layouts: list[CallLayout]
+    ends: list[int]
+    sizes: list[int]
+    lacking: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """Calls whose buffers are there together, and the bytes of each: one call, or a rolled group with one block."""
+
+    first: int
+    last: int
+    sizes: tuple[int, ...]
+
+
+def _units(picked: Sequence[Picked], stays: Stays, cores: int, first: int, last: int) -> list[_Unit]:
+    units, i = [], first
+    while i <= last:
+        roll = stays.rolls.get(i)
+        p = picked[i]
+        end = i if roll is None else i + len(roll.calls) - 1
+        units.append(_Unit(i, end, pieces(p.bound, p.choice, cores) if roll is None else (roll.l1_bytes,)))
+        i = end + 1
+    return units
+
+
+def _lay_out(plan: _Places, picked: Sequence[Picked], stays: Stays, unit: _Unit, places: Sequence[int]) -> None:
+    roll = stays.rolls.get(unit.first)
+    if roll is None:
+        p = picked[unit.first]
+        plan.layouts.append(layout(p.bound, p.choice, places))
+        return
+    rings, layouts = roll_layout(roll, places[0])
+    plan.rings.update({r.root: at for r, at in zip(roll.rings, rings, strict=True)})
+    plan.layouts.extend(layouts)
+
+
+def runs(lives: Sequence[Life], calls: int, rolls: Sequence[tuple[int, int]] = ()) -> list[tuple[int, int]]:
+    """The calls in consecutive runs (first, last) between which nothing stays or rolls on."""
+    spans = [*((v.first, v.last) for v in lives), *rolls]
     result, first = [], 0
     for i in range(calls):
-        if not any(v.first <= i < v.last for v in lives):
+        if not any(a <= i < b for a, b in spans):
             result.append((first, i))
             first = i + 1
     return result
 
 
 def _place_run(
-    sizes: Sequence[tuple[int, ...]], lives: Sequence[Life], first: int, l1: int
+    units: Sequence[_Unit], lives: Sequence[Life], first: int, last: int, l1: int
 ) -> tuple[dict[str, int], list[tuple[int, ...]], int]:
-    """Each call's buffers side by side; where that finds no place, each by itself."""
+    """Each unit's buffers side by side; where that finds no place, each by itself."""
+    calls = last - first + 1
     staying = [Block(v.root, v.bytes, v.first - first, v.last - first) for v in lives]
-    whole = [Block(f"{i}", sum(s), i, i) for i, s in enumerate(sizes)]
-    placed = place([*staying, *whole], len(sizes), l1)
+    whole = [Block(f"{u.first}", sum(u.sizes), u.first - first, u.last - first) for u in units]
+    placed = place([*staying, *whole], calls, l1)
     if placed.peak <= l1:
         starts = placed.offsets[len(staying) :]
-        return _offsets(staying, placed), [_stacked(at, s) for at, s in zip(starts, sizes, strict=True)], placed.peak
-    parts = [Block(f"{i} {j}", n, i, i) for i, s in enumerate(sizes) for j, n in enumerate(s)]
-    placed = place([*staying, *parts], len(sizes), l1)
+        return (
+            _offsets(staying, placed),
+            [_stacked(at, u.sizes) for at, u in zip(starts, units, strict=True)],
+            placed.peak,
+        )
+    parts = [Block(f"{u.first} {j}", n, u.first - first, u.last - first) for u in units for j, n in enumerate(u.sizes)]
+    placed = place([*staying, *parts], calls, l1)
     rest = iter(placed.offsets[len(staying) :])
-    return _offsets(staying, placed), [tuple(next(rest) for _ in s) for s in sizes], placed.peak
+    return _offsets(staying, placed), [tuple(next(rest) for _ in u.sizes) for u in units], placed.peak
 
 
 def _offsets(staying: Sequence[Block], placed: Placement) -> dict[str, int]:

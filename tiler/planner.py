@@ -18,7 +18,18 @@ from tiler.memory import Memory, decide_memory, smallest_l2
 from tiler.objective import objective_of
 from tiler.options import CallOptions, Picked, call_options
 from tiler.placement import Block, place
-from tiler.schedule import CallPlan, Loop, OperandPlan, PackedConstant, Residency, Schedule, Transfer
+from tiler.schedule import (
+    CallPlan,
+    Group,
+    Loop,
+    OperandPlan,
+    PackedConstant,
+    Residency,
+    Ring,
+    Roll,
+    Schedule,
+    Transfer,
+)
 from tiler.target import Target
 from tiler.timeline import commands_of
 
@@ -47,7 +58,7 @@ def schedule(
         size = smallest_l1(options) if objective.memory == "l1" else smallest_l2(graph, options, lives, target)
         target = target.with_budgets(**{objective.memory: size})
         options = call_options(graph, kernels, target, objective)
-    return _Assembly(graph, target, options, lives, decide_memory(graph, options, lives, target)).schedule()
+    return _Assembly(graph, target, options, lives, decide_memory(graph, options, lives, target, objective)).schedule()
 
 
 @dataclass(frozen=True)
@@ -98,7 +109,8 @@ class _Assembly:
             compute_cycles=sum(c.compute_cycles for c in calls),
             total_cycles=sum(c.total_cycles for c in calls) + stalls,
             bounds=network_bounds(self.graph, self.options, bound_bytes, self.lives, self.target),
-            groups=groups(self.graph, self.homes.picked, self.memory.stays.lives),
+            groups=self._groups(),
+            rolls=self._rolls(),
             gap=self.memory.gap,
             notes=(*self.target.beyond(), *self._notes(stalls)),
         )
@@ -180,13 +192,18 @@ class _Assembly:
             compute_cycles=choice.compute_cycles,
             moved_cycles=choice.moved_cycles,
             total_cycles=choice.total_cycles,
-            bound_bytes={"l2_l1": call_bytes(self.graph, p.bound, self.memory.stays.roots), "l3_l2": 0},
+            bound_bytes={
+                "l2_l1": call_bytes(self.graph, p.bound, self.memory.stays.roots | self.memory.stays.inner),
+                "l3_l2": 0,
+            },
             alternatives=p.compared,
             notes=p.notes,
         )
 
     def _operand(self, number: int, p: Picked, i: int, l1: tuple[int, ...]) -> OperandPlan:
         o, choice = p.bound.operands[i], p.choice
+        if o.root in self.near.rings:
+            return OperandPlan(o, 0, (), 0, "ring", self.near.rings[o.root], None, choice.bytes[i], choice.transfers[i])
         if o.root in self.near.stays:
             return OperandPlan(
                 o, choice.depth[i], (), 0, "l1", self.near.stays[o.root], None, choice.bytes[i], choice.transfers[i]
@@ -211,6 +228,24 @@ class _Assembly:
         if root in self.homes.fetched:
             return self.homes.fetched[root][1]
         return self.homes.activations[root]
+
+    def _groups(self) -> tuple[Group, ...]:
+        stays = self.memory.stays
+        spans = [(first, first + len(r.calls) - 1) for first, r in stays.rolls.items()]
+        return groups(self.graph, self.homes.picked, stays.lives, spans, stays.inner)
+
+    def _rolls(self) -> tuple[Roll, ...]:
+        return tuple(
+            Roll(
+                first,
+                first + len(plan.calls) - 1,
+                plan.step,
+                plan.steps,
+                tuple((c.axis, c.unit, c.height) for c in plan.calls),
+                tuple(Ring(r.root, self.near.rings[r.root], r.rows, r.row_bytes, r.height) for r in plan.rings),
+            )
+            for first, plan in sorted(self.memory.stays.rolls.items())
+        )
 
     def _notes(self, stalls: int) -> tuple[str, ...]:
         notes = []

@@ -50,7 +50,8 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class OperandPlan:
-    """How one operand's tiles travel; or that it stays: `level` "l1" has its home at byte `far` of L1, no buffers.
+    """How one operand's tiles travel; or that it stays: `level` "l1" has its home at byte `far` of L1, no buffers;
+    "ring" the same for rows of it, in a rolled group.
 
     `depth` is the number of loops around its copy: 0 = once before all loops, d = in the body of loops[d-1]. Inputs
     are copied when entering the body, outputs when leaving it. `l1` holds one L1 byte offset, or two when
@@ -146,6 +147,34 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class Ring:
+    """A tensor of which only rows are ever in L1: `rows` of `row_bytes` at byte `offset`, of `height` in all."""
+
+    root: str
+    offset: int
+    rows: int
+    row_bytes: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
+class Roll:
+    """Calls first..last (inclusive) go down the image together, `step` rows of the last one's result in each of
+    `steps` steps.
+
+    `axes` per call: the axis that walks the rows of its result, values of it a row, rows. `rings[i]` is the result of
+    call first + i.
+    """
+
+    first: int
+    last: int
+    step: int
+    steps: int
+    axes: tuple[tuple[str, int, int], ...]
+    rings: tuple[Ring, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Bounds:
     """Lower bounds beside the schedule's figures (ARCHITECTURE.md, "Lower bounds")."""
 
@@ -179,6 +208,7 @@ class Schedule:
     total_cycles: int
     bounds: Bounds
     groups: tuple[Group, ...]
+    rolls: tuple[Roll, ...]
     gap: float | None  # proven: the objective is at most this fraction above the least; None where nothing is proven
     alignment: int = 16
     notes: tuple[str, ...] = field(default=())

@@ -2,6 +2,7 @@
    Addresses beyond L1 are byte offsets into a level (GF_L2(off), GF_L3(off)); L1 and the near side of a copy are pointers. */
 #ifndef GF_RUNTIME_H
 #define GF_RUNTIME_H
+#include <string.h>
 #include "gf_kernel.h"
 #include "gf_config.h" /* generated: memory sizes, cores, limits of the hops */
 
@@ -76,6 +77,12 @@ static inline void gf_copy_bytes(gf_hop hop, gf_dir dir, gf_addr far, void *near
 /* Waits if the ticket is open. */
 static inline void gf_copy_settle(gf_ticket *ticket) {
   if (ticket->open) gf_copy_wait(ticket);
+}
+
+/* Moves the rows of a ring that are still read, [keep, done) of those from `base` on, to its start. Returns `keep`: the new base. */
+static inline int32_t gf_slide(void *ring, int32_t row_bytes, int32_t base, int32_t keep, int32_t done) {
+  if (keep > base) memmove(ring, (uint8_t *)ring + (size_t)(keep - base) * (size_t)row_bytes, (size_t)(done - keep) * (size_t)row_bytes);
+  return keep;
 }
 
 /* A tensor in a level, in logical order: element (i0, i1, ...) at `at` + sum(i * pitch) bytes. */

@@ -40,6 +40,7 @@ typedef struct {
 
 static const gf_hop_limits gf_limits[GF_HOPS] = GF_HOP_LIMITS;
 static const gf_stay gf_stays[] = GF_STAYS;
+static const int gf_rolls[][2] = GF_ROLLS;
 enum { GF_STAY_COUNT = sizeof gf_stays / sizeof *gf_stays };
 static const int gf_in_flight[GF_HOPS] = GF_HOP_IN_FLIGHT;
 static const char *const gf_hop_names[GF_HOPS] = {"l2_l1", "l3_l2"};
@@ -263,9 +264,18 @@ static void gf_forget(int call) {
   }
 }
 
+/* Whether two calls take turns in a rolled group: then L1 is theirs together. */
+static int gf_take_turns(int a, int b) {
+  for (size_t i = 0; i < sizeof gf_rolls / sizeof *gf_rolls; i++)
+    if (gf_rolls[i][0] <= a && a <= gf_rolls[i][1] && gf_rolls[i][0] <= b && b <= gf_rolls[i][1]) return 1;
+  return 0;
+}
+
 void gf_call_begin(int call) {
+  int before = gf_call;
   gf_call = call;
   if (call == GF_BETWEEN) return;
+  if (gf_take_turns(before, call)) return;
   for (int i = 0; i < gf_queued; i++) /* only whole buffers may travel across calls */
     if (gf_queue[i].hop == GF_L2_L1) gf_die("a copy of the call before was never waited for");
   if (call >= 0) gf_forget(call);

@@ -22,7 +22,7 @@ def prepare(folder: Path) -> list[str]:
         "#define GF_CORES 8\n#define GF_CALLS 2\n"
         f'#define GF_CALL_NAMES {{"first", "second"}}\n#define GF_HOP_LIMITS {{{limits}}}\n'
         "#define GF_HOP_IN_FLIGHT {4, 2}\n"
-        f"#define GF_STAYS {STAYS}\n"
+        f"#define GF_STAYS {STAYS}\n#define GF_ROLLS {{{{0, -1}}}}\n"
     )
     rooms = (folder, ROOT / "targets" / "common", ROOT / "targets" / "host", ROOT / "kernels" / "common")
     return [f"-I{room}" for room in rooms]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from tiler.emit.affine import Affine, number
+from tiler.emit.affine import Affine, number, term
 from tiler.emit.args import ArgMember
 from tiler.emit.boxes import far_elements
 from tiler.emit.copies import current, near
@@ -36,7 +36,7 @@ def write_assignments(out: Lines, unit: CallUnit) -> None:
     for o in unit.plan.operands:
         if len(o.l1) > 1:
             out.add(f"args.{o.operand.name} = {near(o, current(o))};")
-        elif o.level == "l1" and not (place := _place(unit, o)).is_number:
+        elif o.level in ("l1", "ring") and not (place := _place(unit, o)).is_number:
             out.add(f"args.{o.operand.name} = GF_L1({place});")
     for m in unit.members:
         if m.kind not in _ADDRESSES:
@@ -50,7 +50,7 @@ def varying(unit: CallUnit) -> list[Affine]:
     """The values that change from tile to tile."""
     values = [member_value(m, unit.tile) for m in unit.members if m.kind not in _ADDRESSES]
     parts = [v for value in values for v in (value if isinstance(value, tuple) else (value,))]
-    parts += [_place(unit, o) for o in unit.plan.operands if o.level == "l1"]
+    parts += [_place(unit, o) for o in unit.plan.operands if o.level in ("l1", "ring")]
     return [v for v in parts if isinstance(v, Affine) and not v.is_number]
 
 
@@ -83,16 +83,18 @@ def _fixed(unit: CallUnit, m: ArgMember) -> str | None:
 
 
 def _address(unit: CallUnit, plan: OperandPlan) -> str | None:
-    if plan.level == "l1":
+    if plan.level in ("l1", "ring"):
         place = _place(unit, plan)
         return f"GF_L1({place})" if place.is_number else None
     return near(plan) if len(plan.l1) == 1 else None
 
 
 def _place(unit: CallUnit, plan: OperandPlan) -> Affine:
-    """Where the tile begins in L1, of an operand that stays there: a byte offset."""
+    """Where the tile begins in L1, of an operand that stays there or whose ring begins with row OPERAND_base: a byte
+    offset."""
     o = plan.operand
-    return far_elements(o, unit.boxes[o.name]) * o.itemsize + plan.far
+    place = far_elements(o, unit.boxes[o.name]) * o.itemsize + plan.far
+    return place - term(f"{o.name}_base") * unit.row_bytes[o.root] if plan.level == "ring" else place
 
 
 def _operand(unit: CallUnit, name: str) -> OperandPlan | None:

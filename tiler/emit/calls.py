@@ -25,9 +25,9 @@ from tiler.schedule import Loop, OperandPlan
 
 def call_text(unit: CallUnit) -> str:
     """The copies' functions and `static void run_CALL(void)`."""
-    copies = [tile_copy(unit, o) for o in unit.plan.operands if o.level != "l1"]
+    copies = [tile_copy(unit, o) for o in unit.plan.operands if o.level not in ("l1", "ring")]
     out = Lines()
-    out.add(*comment(_headline(unit)))
+    out.add(*comment(headline(unit)))
     for copy in copies:
         if not copy.is_plain:
             write_function(out, copy)
@@ -44,7 +44,7 @@ def call_text(unit: CallUnit) -> str:
 # ---- the comment ----
 
 
-def _headline(unit: CallUnit) -> list[str]:
+def headline(unit: CallUnit) -> list[str]:
     plan, origin = unit.plan, unit.call.provenance
     evidence = f" ({origin.evidence})" if origin.evidence else ""
     loops = ", ".join(f"{loop.axis} {loop.tile} of {loop.extent}" for loop in plan.loops)
@@ -60,6 +60,8 @@ def _headline(unit: CallUnit) -> list[str]:
 
 def _journey(o: OperandPlan) -> str:
     arrow = "->" if o.operand.role == "out" else "<-"
+    if o.level == "ring":
+        return f"{arrow} L1 + {o.far}, rows: {o.operand.buffer}"
     if o.level == "l1":
         return f"{arrow} L1 + {o.far}, stays: {o.operand.buffer}"
     stage = f" through L2 + {o.stage}" if o.stage is not None else ""

@@ -8,8 +8,9 @@ from fusion_engine.diagnostics import GapFuseError
 from fusion_engine.graph import FusedGraph
 from tiler.emit.calls import call_text
 from tiler.emit.ctext import Lines, c_string, comment
+from tiler.emit.rolls import roll_name, roll_text
 from tiler.emit.unit import CallUnit
-from tiler.schedule import Schedule, Transfer
+from tiler.schedule import Roll, Schedule, Transfer
 from tiler.target import Target
 
 BOX_DIMS = 8  # GF_BOX_DIMS of gf_runtime.h
@@ -23,23 +24,36 @@ def config_header(schedule: Schedule, target: Target) -> str:
     )
     stays = ", ".join(f"{{{s.offset}, {s.bytes}, {s.first}, {s.last}}}" for s in schedule.stays) or "{0, 0, 0, -1}"
     in_flight = ", ".join(str(target.hops[hop].in_flight) for hop in ("l2_l1", "l3_l2"))
-    sizes = [f"#define GF_{level.upper()}_BYTES {_room(schedule, target, level)}" for level in ("l1", "l2", "l3")]
+    rolls = ", ".join(f"{{{r.first}, {r.last}}}" for r in schedule.rolls) or "{0, -1}"
+    sizes = [f"#define GF_{level.upper()}_BYTES {_room(schedule, target, level)}" for level in ("l1", "l2")]
+    deep = _room(schedule, target, "l3")
     return "\n".join(
         [
             "/* Generated: what the runtime and the port need to know of the plan and the target. */",
             "#ifndef GF_CONFIG_H",
             "#define GF_CONFIG_H",
             *sizes,
+            *_deep_sizes(schedule, deep),
             f"#define GF_CORES {target.cores}",
             f"#define GF_CALLS {len(schedule.calls)}",
             f"#define GF_CALL_NAMES {{{names}}}",
             f"#define GF_HOP_LIMITS {{{limits}}}",
             f"#define GF_HOP_IN_FLIGHT {{{in_flight}}} /* commands that a hop's engine holds at once */",
             f"#define GF_STAYS {{{stays}}} /* tensors that stay in L1: first byte, bytes, first and last call */",
+            f"#define GF_ROLLS {{{rolls}}} /* calls that take turns: first and last */",
             "#endif",
             "",
         ]
     )
+
+
+def _deep_sizes(schedule: Schedule, deep: int) -> list[str]:
+    """L3, with room for what a trace keeps there of tensors that only exist by rows."""
+    kept = shadows(schedule)
+    if not kept:
+        return [f"#define GF_L3_BYTES {deep}"]
+    end = max(kept[r.root] + r.height * r.row_bytes for roll in schedule.rolls for r in roll.rings)
+    return ["#ifdef GF_TRACE", f"#define GF_L3_BYTES {end}", "#else", f"#define GF_L3_BYTES {deep}", "#endif"]
 
 
 def _room(schedule: Schedule, target: Target, level: str) -> int:
@@ -91,13 +105,49 @@ def network_source(graph: FusedGraph, schedule: Schedule, units: Sequence[CallUn
     headers = sorted({f'#include "{u.symbol}_args.h"' for u in units})
     parts = [
         "\n".join([*comment([title]), '#include "network.h"', *headers, ""]),
-        *(call_text(u) for u in units),
+        *_texts(schedule, units),
         _tensors(graph, schedule),
         _open(schedule),
         _run(schedule, units),
         "void gf_close(void) { gf_port_close(); }\n",
     ]
     return "\n".join(parts)
+
+
+def _texts(schedule: Schedule, units: Sequence[CallUnit]) -> list[str]:
+    texts, i = [_SHADOW] if schedule.rolls else [], 0
+    while i < len(units):
+        roll = _roll_at(schedule, i)
+        if roll is None:
+            texts.append(call_text(units[i]))
+        else:
+            texts.append(roll_text(roll, units[i : roll.last + 1], shadows(schedule)))
+        i = i + 1 if roll is None else roll.last + 1
+    return texts
+
+
+def _roll_at(schedule: Schedule, call: int) -> Roll | None:
+    return next((r for r in schedule.rolls if r.first == call), None)
+
+
+_SHADOW = """\
+/* A trace keeps rows that the network forgets. */
+#ifdef GF_TRACE
+#define GF_SHADOW(at, rows, from, to, bytes) \\
+  gf_put(GF_LEVEL_L3, GF_L3((at) + (from) * (bytes)), rows, (uint32_t)(((to) - (from)) * (bytes)))
+#else
+#define GF_SHADOW(at, rows, from, to, bytes) ((void)0)
+#endif
+"""
+
+
+def shadows(schedule: Schedule) -> dict[str, int]:
+    """Where a trace keeps the whole of each tensor that only exists by rows: behind the plan's L3."""
+    at, result = -(-schedule.peaks["l3"] // 16) * 16, {}
+    for r in (ring for roll in schedule.rolls for ring in roll.rings):
+        result[r.root] = at
+        at += -(-r.height * r.row_bytes // 16) * 16
+    return result
 
 
 # ---- tensors ----
@@ -122,7 +172,8 @@ def _homes(schedule: Schedule) -> Mapping[str, tuple[str, int]]:
     constants = {c.name for c in schedule.constants}
     near = {r.root: ("L2", r.offset) for r in schedule.residencies if r.root not in constants}
     stays = {r.root: ("L1", r.offset) for r in schedule.stays}
-    return packed | deep | near | stays
+    rows = {root: ("L3", at) for root, at in shadows(schedule).items()}
+    return packed | deep | near | stays | rows
 
 
 def _table(
@@ -188,8 +239,16 @@ def _run(schedule: Schedule, units: Sequence[CallUnit]) -> str:
     if moving:
         out.add(f"gf_ticket fetch[{len(moving)}] = {{{{0}}}};")
     out.add("for (int i = 0; i < GF_INPUTS; i++) gf_import(&gf_inputs[i], in[i]);")
-    for i, unit in enumerate(units):
-        _step(out, i, unit, moving)
+    i = 0
+    while i < len(units):
+        roll = _roll_at(schedule, i)
+        last = i if roll is None else roll.last
+        _moves(out, i, last, moving)
+        if roll is None:
+            out.add(f"GF_CALL({i}, run_{units[i].name});")
+        else:
+            out.add(f"{roll_name(units[i : last + 1])}();", *(f"GF_ROLLED({j});" for j in range(i, last + 1)))
+        i = last + 1
     out.add("for (int i = 0; i < GF_OUTPUTS; i++) gf_export(&gf_outputs[i], out[i]);", "return 0;")
     out.close()
     return _TRACE + str(out)
@@ -198,19 +257,20 @@ def _run(schedule: Schedule, units: Sequence[CallUnit]) -> str:
 _TRACE = """\
 #ifdef GF_TRACE
 #define GF_CALL(i, run) (gf_call_begin(i), run(), gf_after_call(i))
+#define GF_ROLLED(i) gf_after_call(i)
 #else
 #define GF_CALL(i, run) (gf_call_begin(i), run())
+#define GF_ROLLED(i) ((void)0)
 #endif
 
 """
 
 
-def _step(out: Lines, i: int, unit: CallUnit, moving: Sequence[Transfer]) -> None:
-    """Whole buffers that start or must have arrived, then the call."""
-    starting = [(n, t) for n, t in enumerate(moving) if t.start == i]
-    waiting = [n for n, t in enumerate(moving) if t.wait == i]
+def _moves(out: Lines, first: int, last: int, moving: Sequence[Transfer]) -> None:
+    """Whole buffers that start or must have arrived before calls first..last."""
+    starting = [(n, t) for n, t in enumerate(moving) if first <= t.start <= last]
+    waiting = [n for n, t in enumerate(moving) if first <= t.wait <= last]
     if starting:
         out.add("gf_call_begin(GF_BETWEEN);")
     out.add(*(_transfer(t, f"fetch[{n}]") for n, t in starting))
     out.add(*(f"gf_copy_wait(&fetch[{n}]);" for n in waiting))
-    out.add(f"GF_CALL({i}, run_{unit.name});")

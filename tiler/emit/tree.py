@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +46,7 @@ def emit(
     names = c_names([call.name for call in graph.calls])
     for call in graph.calls:
         unit, source = _unit(names[call.name], call, plans[call.name], kernels[call.kernel])
-        units.append(unit)
+        units.append(_rolled(unit, len(units), schedule))
         sources.append(source)
     files: dict[str, bytes] = {
         "network.c": network_source(graph, schedule, units).encode(),
@@ -65,6 +65,15 @@ def _unit(name: str, call: Call, plan: CallPlan, kernel: Kernel) -> tuple[CallUn
     variadic = _variadic(kernel, call)
     source = kernel_source(kernel, implementation, dict(plan.attrs), variadic)  # type: ignore[arg-type]
     return CallUnit(name, call, plan, kernel, implementation, source.symbol, variadic), source
+
+
+def _rolled(unit: CallUnit, number: int, schedule: Schedule) -> CallUnit:
+    """The unit of a call in a rolled group knows its rows."""
+    roll = next((r for r in schedule.rolls if r.first <= number <= r.last), None)
+    if roll is None:
+        return unit
+    axis, values, _ = roll.axes[number - roll.first]
+    return replace(unit, rolled=(axis, values), row_bytes={r.root: r.row_bytes for r in roll.rings})
 
 
 def _variadic(kernel: Kernel, call: Call) -> int:

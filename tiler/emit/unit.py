@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from fusion_engine.graph import Call
@@ -27,11 +27,16 @@ class CallUnit:
     implementation: Implementation
     symbol: str
     variadic: int
+    rolled: tuple[str, int] | None = None  # in a rolled group: the axis that walks rows, its values a row
+    row_bytes: Mapping[str, int] = field(default_factory=dict)  # of the roots that lie in rings
 
     @cached_property
     def ranges(self) -> Mapping[str, AxisRange]:
         """Where each axis stands in the current tile; unsplit axes are whole."""
         whole = {a: AxisRange(number(0), number(n)) for a, n in self.plan.axes.items()}
+        if self.rolled is not None:
+            axis, unit = self.rolled
+            return whole | {axis: AxisRange(term("from") * unit, (term("to") - term("from")) * unit)}
         return whole | {loop.axis: AxisRange(term(loop.axis), _size(loop)) for loop in self.plan.loops}
 
     @cached_property
@@ -46,7 +51,7 @@ class CallUnit:
     @cached_property
     def tile(self) -> Tile:
         operands = {o.operand.name: o.operand for o in self.plan.operands}
-        stays = frozenset(o.operand.name for o in self.plan.operands if o.level == "l1")
+        stays = frozenset(o.operand.name for o in self.plan.operands if o.level in ("l1", "ring"))
         return Tile(self.kernel, operands, self.boxes, self.ranges, self.plan.attrs, stays)  # type: ignore[arg-type]
 
     @property
@@ -69,6 +74,8 @@ class CallUnit:
     def loops_of(self, texts: Iterable[Affine | str]) -> tuple[Loop, ...]:
         """The loops that the C texts depend on, outermost first."""
         read = words(texts)
+        if self.rolled is not None:
+            return tuple(Loop(word, 1, 1) for word in ("from", "to") if word in read)
         return tuple(loop for loop in self.plan.loops if loop.axis in read or f"{loop.axis}_n" in read)
 
 

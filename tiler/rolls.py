@@ -1,0 +1,130 @@
+"""The rolled groups of one network, priced when asked for, and a chosen one as the picks of its calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fusion_engine.graph import FusedGraph
+from tiler.choice import CallLayout, Choice
+from tiler.frontier import Frontier, empty, frontier
+from tiler.objective import PARTS, Objective
+from tiler.options import CallOptions, Picked
+from tiler.rolling import STEPS, RollCall, RollPlan, chains, roll_call
+from tiler.target import Target
+
+
+class Rolls:
+    """Every group worth rolling by its first call (`lasts`)."""
+
+    def __init__(self, graph: FusedGraph, options: Sequence[CallOptions], target: Target, objective: Objective) -> None:
+        self.target, self.objective = target, objective
+        self.calls = [_first(graph, o) for o in options]
+        self.lasts = chains(graph, self.calls, target.budget("l1"))
+        self._memo: dict[tuple[int, int, frozenset[str]], tuple[Frontier, list[RollPlan]]] = {}
+
+    def out(self, last: int) -> str:
+        """The root that a group ending here leaves."""
+        call = self.calls[last]
+        assert call is not None
+        return call.out.root
+
+    def frontier(self, first: int, last: int, stays: frozenset[str]) -> Frontier:
+        """What nothing beats for each L1, over the rows made per step; an id is the number of the plan."""
+        return self._weighed(first, last, stays)[0]
+
+    def plan(self, first: int, last: int, stays: frozenset[str], number: int) -> RollPlan:
+        return self._weighed(first, last, stays)[1][number]
+
+    def _weighed(self, first: int, last: int, stays: frozenset[str]) -> tuple[Frontier, list[RollPlan]]:
+        key = first, last, stays
+        if key not in self._memo:
+            self._memo[key] = self._weigh(first, last, stays)
+        return self._memo[key]
+
+    def _weigh(self, first: int, last: int, stays: frozenset[str]) -> tuple[Frontier, list[RollPlan]]:
+        calls = tuple(c for c in self.calls[first : last + 1] if c is not None)
+        plans: list[RollPlan] = []
+        for step in STEPS:
+            plan = RollPlan(calls, step, stays, self.target)
+            if step > calls[-1].height or plan.l1_bytes > self.target.budget("l1"):
+                break
+            plans.append(plan)
+        if not plans:
+            return empty(PARTS, 1), plans
+        sizes = np.array([p.l1_bytes for p in plans], np.int64)
+        keys = np.array([self._key(p) for p in plans], float)
+        return frontier(sizes, keys, np.arange(len(plans)).reshape(-1, 1)), plans
+
+    def _key(self, plan: RollPlan) -> tuple[float, ...]:
+        o, (cycles, moved, transfers, tiles) = self.objective, plan.key
+        return o.cycles * cycles + o.near * moved + o.tiles * tiles, cycles, moved, transfers
+
+
+def _first(graph: FusedGraph, options: CallOptions) -> RollCall | None:
+    """The quickest implementation that rolls."""
+    return next((r for b in options.bound if (r := roll_call(graph, b)) is not None), None)
+
+
+def roll_picks(plan: RollPlan) -> list[Picked]:
+    """Each call of a rolled group as its choice: no loops of its own, one tile a step."""
+    return [Picked(c.bound, _choice(plan, i), len(STEPS), _notes(plan)) for i, c in enumerate(plan.calls)]
+
+
+def _notes(plan: RollPlan) -> tuple[str, ...]:
+    return (f"rolled: {plan.steps} steps of {plan.step} rows of the group's result",)
+
+
+def _choice(plan: RollPlan, number: int) -> Choice:
+    operands = plan.calls[number].bound.operands
+    moved = [plan.traffic(number, o) for o in operands]
+    compute = plan.compute(number)
+    return Choice(
+        loops=(),
+        depth=(0,) * len(operands),
+        double=(False,) * len(operands),
+        tile_bytes=tuple(plan.tile_bytes(number, o) for o in operands),
+        bytes=tuple({"l2_l1": m[0]} for m in moved),
+        transfers=tuple({"l2_l1": m[1]} for m in moved),
+        scratch=plan.scratch(number),
+        accumulator=0,
+        tiles=sum(b > a for a, b in plan.spans[number]),
+        l1_bytes=plan.l1_bytes,
+        stage_bytes=0,
+        compute_cycles=compute,
+        moved_cycles=sum(m[2] for m in moved),
+        total_cycles=compute + sum(m[2] for m in moved),
+    )
+
+
+def roll_layout(plan: RollPlan, start: int) -> tuple[list[int], list[CallLayout]]:
+    """Offsets of the rings (of each call's result but the last's), and every call's buffers, from `start` on."""
+    at, rings = start, []
+    for ring in plan.rings:
+        rings.append(at)
+        at += _up(ring.rows * ring.row_bytes)
+    scratch_at = at
+    at += max(plan.scratch_bytes(i) for i in range(len(plan.calls)))
+    layouts = []
+    for i, c in enumerate(plan.calls):
+        buffers: list[tuple[int, ...]] = []
+        for o in c.bound.operands:
+            size = _up(plan.tile_bytes(i, o))
+            buffers.append((at,) if size else ())
+            at += size
+        layouts.append(CallLayout(tuple(buffers), _scratch(plan, i, scratch_at), None))
+    return rings, layouts
+
+
+def _scratch(plan: RollPlan, number: int, at: int) -> dict[str, tuple[int, int]]:
+    result = {}
+    sizes = plan.scratch(number)
+    for s in plan.calls[number].bound.scratch:
+        result[s.name] = at, sizes[s.name]
+        at += sizes[s.name] * (plan.target.cores if s.per == "core" else 1)
+    return result
+
+
+def _up(size: int) -> int:
+    return -(-size // 16) * 16
