@@ -43,9 +43,10 @@ def test_nothing_changes_the_answer(tmp_path: Path, name: str) -> None:
     """All runs of one network at one memory agree bit for bit, whatever the timing, seed and cores; integers at every
     memory."""
     answers: set[bytes] = set()
-    for i, (l1, l2) in enumerate(MEMORIES):
+    for i, (l1, l2) in enumerate(MEMORIES[::2]):  # the whole network in L2, and the least of it
         compiled, data = _compiled(name, tmp_path / str(i), l1, l2)
-        runs = [execute(compiled, data, SANITIZED, timing=t, seed=s) for t in TIMINGS for s in (1, 2)]
+        seeds = (1, 2) if i else (1,)
+        runs = [execute(compiled, data, SANITIZED, timing=t, seed=s) for t in TIMINGS for s in seeds]
         if (l1, l2) == MEMORIES[-1]:
             runs += [execute(compiled, data, WATCHED, seed=s) for s in (1, 2)]
         for run in runs:
