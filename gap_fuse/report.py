@@ -78,6 +78,7 @@ def _group(schedule: Schedule, group: Group) -> dict[str, Any]:
     plans = schedule.calls[group.first : group.last + 1]
     return {
         "calls": [p.call for p in plans],
+        "rolls": [_roll(schedule, r) for r in schedule.rolls if group.first <= r.first <= group.last],
         "stay": [{"buffer": s.root, "l1": s.offset, "bytes": s.bytes} for s in schedule.stays if s.root in group.stay],
         "bytes": {hop: sum(o.bytes.get(hop, 0) for p in plans for o in p.operands) for hop in schedule.bytes},
         "transfers": {hop: sum(o.transfers.get(hop, 0) for p in plans for o in p.operands) for hop in schedule.bytes},

@@ -81,10 +81,11 @@ class CallOptions:
         self.bound = sorted(bound, key=lambda b: whole_cycles(b, target))
         self._spaces: dict[str, Space] = {}
         self._memo: dict[object, Frontier] = {}
+        self._picks: dict[object, Picked | NoFit] = {}
 
     def share(self, twin: CallOptions) -> None:
         """Use the tables and results of a call that has the same tilings."""
-        self._spaces, self._memo = twin._spaces, twin._memo
+        self._spaces, self._memo, self._picks = twin._spaces, twin._memo, twin._picks
 
     def space(self, bound: BoundCall) -> Space:
         """The tables of one implementation, made when first asked for."""
@@ -95,6 +96,15 @@ class CallOptions:
     def pick(self, l1: int, where: Where = NEAR, stage: int | None = None) -> Picked | NoFit:
         """The best choice within `l1`, buffers of `where.staged` read tile by tile from L3 through at most `stage` L2
         bytes."""
+        key = tuple(where.levels(b) for b in self.bound), stage, l1
+        if key not in self._picks:
+            self._picks[key] = self._pick(l1, where, stage)
+        found = self._picks[key]
+        if isinstance(found, NoFit):
+            return replace(found, call=self.call.name)
+        return replace(found, bound=next(b for b in self.bound if b.implementation == found.bound.implementation))
+
+    def _pick(self, l1: int, where: Where, stage: int | None) -> Picked | NoFit:
         found = self.frontier(where, stage)
         at = found.at(l1)
         if at is None:

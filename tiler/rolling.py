@@ -278,8 +278,9 @@ class RollPlan:
 
     @cached_property
     def l1_bytes(self) -> int:
-        rings = sum(align16(r.rows * r.row_bytes) for r in self.rings)
-        tiles = sum(align16(self.tile_bytes(i, o)) for i, c in enumerate(self.calls) for o in c.bound.operands)
+        """Of everything that the group has there."""
+        rings: int = sum(align16(r.rows * r.row_bytes) for r in self.rings)
+        tiles: int = sum(align16(self.tile_bytes(i, o)) for i, c in enumerate(self.calls) for o in c.bound.operands)
         return rings + tiles + max(self.scratch_bytes(i) for i in range(len(self.calls)))
 
     # ---- figures ----
