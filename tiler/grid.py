@@ -122,7 +122,7 @@ def dim_classes(grid: Grid, index: Expr | None, extent: int) -> DimClasses:
         zero, last = _whole_ranges(grid)
         count = dim_range(index, extent, zero, last).count
         return DimClasses(np.full((*flat, 1), count, np.int64), np.ones((*flat, 1), np.int64))
-    if isinstance(index, Name):
+    if isinstance(index, Name) and grid.extents[index.name] <= extent:  # a frame behind alone: an axis may go on
         return _plain_classes(grid, index.name)
     if len(axes) == 1:
         return _axis_classes(grid, index, extent, axes[0])
