@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
-from math import prod
+from math import inf, prod
 
 import onnx
+import onnx.numpy_helper
 
 from fusion_engine.language.types import Named, OpPattern, RuleSet
 from fusion_engine.model import Model
@@ -21,6 +22,8 @@ from fusion_engine.view import OUTLINED, Scope, scopes_of
 from fusion_engine.view.load import CLASSES, NAMES, free_names
 
 SMALL = 16  # elements
+REAL = (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE)
+SCALARS = "scalars"  # the attribute of a region's call: its positive real scalars in ascending order (an epsilon)
 SCOPE, TARGET, PREFIX = "scope", "custom target", "node-name prefix"
 
 
@@ -105,9 +108,9 @@ def _around(node: onnx.NodeProto) -> Iterator[Region]:
 
 
 def _is_target(level: Scope) -> bool:
-    """`mylib.op.default`: torch's names of operators, in lower case, not of classes."""
+    """`mylib.op.default`: torch's names of operators (namespace, name in lower case, overload), not of classes."""
     parts = level.cls.split(".")
-    return len(parts) >= 3 and parts[-2] == parts[-2].lower()
+    return len(parts) == 3 and parts[-2] == parts[-2].lower()
 
 
 # ---- a region into a function ----
@@ -222,11 +225,16 @@ class _Graph:
         imports = [*self.source.opset_import, *(onnx.helper.make_opsetid(d, 1) for d in self.domains)]
         function = onnx.helper.make_function(domain, name, operands, results, body, imports)
         function.overload = overload
+        scalars = sorted({v for n in body for v in _scalars(n)})
+        if scalars:
+            function.attribute.append(SCALARS)
         self.functions.append(function)
         if all(o.domain != domain for o in self.source.opset_import):
             self.domains[domain] = None
         call = onnx.helper.make_node(name, operands, results, name=results[0], domain=domain)
         call.overload = overload
+        if scalars:
+            call.attribute.append(onnx.helper.make_attribute(SCALARS, scalars))
         levels = {CLASSES: [s.cls for s in region.levels], NAMES: [s.name for s in region.levels]}
         call.metadata_props.extend(onnx.StringStringEntryProto(key=k, value=repr(v)) for k, v in levels.items())
         return call
@@ -251,6 +259,20 @@ class _Graph:
 def _is_setting(constant: onnx.TensorProto) -> bool:
     """A scalar, or a short list of whole numbers (axes, a shape): part of what is computed, not a weight."""
     return not constant.dims or (constant.data_type == onnx.TensorProto.INT64 and prod(constant.dims) <= SMALL)
+
+
+def _scalars(node: onnx.NodeProto) -> Iterator[float]:
+    """The positive real numbers that stand in a node: float attributes, one-element constants, those of inner regions."""
+    for a in node.attribute:
+        if a.type == onnx.AttributeProto.FLOAT:
+            values = [a.f]
+        elif a.type == onnx.AttributeProto.FLOATS and (a.name == SCALARS or len(a.floats) == 1):
+            values = list(a.floats)
+        elif a.type == onnx.AttributeProto.TENSOR and a.t.data_type in REAL and prod(a.t.dims) == 1:
+            values = [float(onnx.numpy_helper.to_array(a.t).reshape(()))]
+        else:
+            values = []
+        yield from (v for v in values if 0 < v < inf)
 
 
 def _reads(node: onnx.NodeProto) -> tuple[str, ...]:

@@ -187,3 +187,28 @@ def test_an_outlined_model_is_the_model(root: Path, tmp_path: Path, shipped: Map
     onnx.checker.check_model(outlined.model.proto, full_check=True)
     inputs = {"x": np.linspace(-9, 9, 16, dtype=np.float32).reshape(2, 8)}
     np.testing.assert_array_equal(answers(outlined.model.proto, inputs)["y"], answers(proto, inputs)["y"])
+
+
+ODD_NORM = """
+  m = ReduceMean <keepdims = 1> (x, last)  d = Sub(x, m)  q = Mul(d, d)  v = ReduceMean <keepdims = 1> (q, last)
+  w = Add(v, eps)  l = Log(w)  h = Mul(l, minus)  r = Exp(h)  n = Mul(d, r)  o = Mul(n, g)  y = Add(o, b)"""
+
+
+@pytest.mark.parametrize("eps", [1e-5, 1e-3, 1e-6])
+def test_epsilon_is_the_regions(root: Path, shipped: Mapping[str, Kernel], eps: float) -> None:
+    """torch's metadata does not say it. 1 / sqrt(v) as exp(-log(v) / 2): no variant knows the body."""
+    proto = model(ODD_NORM)
+    weights = {
+        "last": np.array([-1]),
+        "eps": np.array(eps, np.float32),
+        "minus": np.array(-0.5, np.float32),
+        "g": np.linspace(0.5, 2, 8, dtype=np.float32),
+        "b": np.linspace(-1, 1, 8, dtype=np.float32),
+    }
+    proto.graph.initializer.extend(onnx.numpy_helper.from_array(v, k) for k, v in weights.items())
+    mark(proto, len(proto.graph.node), ["Net", "torch.nn.modules.normalization.LayerNorm"], ["", "norm"])
+    (only,) = planned(proto, load_rules([root / "rules"], shipped), shipped).plan.chosen
+    (call,) = only.calls or ()
+    assert (only.rule, only.variant, call.kernel) == ("layernorm", "module", "layernorm_f32")
+    assert dict(call.attrs)["epsilon"] == pytest.approx(eps, rel=1e-6)
+    assert only.evidence.startswith("scope torch.nn.modules.normalization.LayerNorm norm, its body computed")
