@@ -1,7 +1,7 @@
 """The functions that a fused model still calls: their bodies in the fused model's operator set.
 
 ONNX wants a function and its model to agree on the operators that both use, and bodies of older files are of an older
-set. So each call that stayed closed gets its function anew, in normal form.
+set. So each call that stayed closed gets its function anew, in normal form; so do the functions that it calls.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fusion_engine.covering.types import Candidate
 from fusion_engine.model import Model
 from fusion_engine.regions import FunctionKey, region_model
 from fusion_engine.view import FLIP_SIGN, View, ViewNode, node_to_proto, view
-from fusion_engine.view.operators import newest, split_op
+from fusion_engine.view.operators import join_op, newest, split_op
 
 SMALL = 16  # operands of at most so many elements, where they are constants, are part of the body
 
@@ -55,7 +55,7 @@ class ClosedCalls:
         constants = [c for c in read if body.const(c) is not None and c not in body.producer and c not in body.inputs]
         rename.update((c, f"c{i}") for i, c in enumerate(constants))
         nodes = [_constant(rename[c], np.asarray(body.const(c))) for c in constants]
-        nodes += [_renamed(node_to_proto(n, body, self.opset), rename) for n in body.nodes]
+        nodes += [_renamed(self._inner(body, n), rename) for n in body.nodes]
         domains = sorted({split_op(n.op)[0] for n in body.nodes} - {""})
         imports = [helper.make_opsetid("", self.opset), *(helper.make_opsetid(d, newest(d)) for d in domains)]
         attributes = [*own.attribute, *(a.name for a in own.attribute_proto)]
@@ -64,12 +64,19 @@ class ClosedCalls:
         function.metadata_props.extend(own.metadata_props)
         return function
 
+    def _inner(self, body: View, node: ViewNode) -> onnx.NodeProto:
+        """A node of the body; a call of one more function is written as a call of its own."""
+        proto = node_to_proto(node, body, self.opset)
+        proto.overload = self.overload(body, node) or proto.overload
+        return proto
+
     def _body(self, seen: View, node: ViewNode) -> View:
-        """What the call computes, every function in it opened; large constants are operands."""
+        """What the call computes, functions in it as calls; large constants are operands."""
         operands = tuple(dict.fromkeys(i for i in node.inputs if i is not None and not _is_small(seen, i)))
         made = tuple(o for o in node.outputs if o)
         alone = Candidate("", "", 0, (), frozenset((node.index,)), operands, made, "", 0.0)
-        return view(Model("body", region_model(seen, alone, self.functions, self.opset)))
+        inner = frozenset(join_op(domain, name) for domain, name, _ in self.functions) - {node.op}
+        return view(Model("body", region_model(seen, alone, self.functions, self.opset)), closed=inner)
 
 
 def _padded(node: ViewNode, count: int) -> list[str | None]:

@@ -18,6 +18,7 @@ from onnx import helper, numpy_helper
 from fusion_engine.closed_calls import ClosedCalls
 from fusion_engine.covering.types import Candidate, Plan
 from fusion_engine.kernels.descriptor import Kernel
+from fusion_engine.overloads import without_overloads
 from fusion_engine.pinning import RULE, RULE_VERSION, VARIANT, kernel_name
 from fusion_engine.planning import Planned
 from fusion_engine.regions import body_of
@@ -168,13 +169,15 @@ class _Writer:
         local = {DOMAIN, *(f.domain for f in own), *(o.domain for f in own for o in f.opset_import)}
         domains = sorted(local | {split_op(op)[0] for op in self.used})
         imports = [helper.make_opsetid("", self.opset), *(helper.make_opsetid(d, _version(d)) for d in domains if d)]
-        return helper.make_model(
+        model: onnx.ModelProto = helper.make_model(
             graph,
             opset_imports=imports,
             ir_version=IR_VERSION,
             functions=[*self.functions.values(), *flip, *own],
             producer_name="gap-fuse",
         )
+        without_overloads(model)
+        return model
 
 
 def _operands(view: View, candidate: Candidate, body: list[ViewNode]) -> tuple[list[str], list[str]]:

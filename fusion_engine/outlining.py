@@ -262,7 +262,7 @@ def _is_setting(constant: onnx.TensorProto) -> bool:
 
 
 def _scalars(node: onnx.NodeProto) -> Iterator[float]:
-    """The positive real numbers that stand in a node: float attributes, one-element constants, those of inner regions."""
+    """The positive reals in a node: float attributes, one-element constants, those of inner regions."""
     for a in node.attribute:
         if a.type == onnx.AttributeProto.FLOAT:
             values = [a.f]

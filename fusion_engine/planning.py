@@ -17,6 +17,7 @@ from fusion_engine.matching import Cost, MatchResult, StaleError, explain_node, 
 from fusion_engine.matching.operators import callee_matches
 from fusion_engine.model import Model
 from fusion_engine.outlining import outline
+from fusion_engine.overloads import with_overloads
 from fusion_engine.pinning import lost_pins, pinned, pins_of
 from fusion_engine.rewriting import Step, rewrite
 from fusion_engine.view import View, ViewNode, operator, view
@@ -84,6 +85,7 @@ def plan(
     uncovered, its operator, and the nearest rules with the reason why each declined.
     """
     cost = call_cost(cores, isa)
+    model = replace(model, proto=with_overloads(model.proto))
     pins = pins_of(model)
     outlined = outline(model, rules)
     model = outlined.model

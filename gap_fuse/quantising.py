@@ -9,7 +9,7 @@ import onnx
 
 from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
 from gap_fuse.measuring import measure, read_onnx
-from quantizer import TensorStatistics, activations, prepare, quantise, statistics_of
+from quantizer import TensorStatistics, activations, known_statistics, prepare, quantise
 
 
 def quantize(
@@ -18,7 +18,8 @@ def quantize(
     """Write `model` quantised to int8 (QDQ) at `output`; the statistics it rests on.
 
     They are measured on the .npz `inputs` (arrays named by graph input, samples along the first axis), or, without
-    inputs, read from the model's own metadata (`gap-fuse stats`). Raises GapFuseError for bad models or samples.
+    inputs, what the model itself says: ranges in annotations and com.microsoft's fake quantisation, then statistics in
+    metadata (`gap-fuse stats`). Raises GapFuseError for bad models or samples.
     """
     read = read_onnx(model)
     source = prepare(read)
@@ -32,11 +33,11 @@ def _measured(source: onnx.ModelProto, inputs: str | Path, samples: int | None) 
 
 
 def _carried(model: onnx.ModelProto, path: Path) -> Mapping[str, TensorStatistics]:
-    statistics = statistics_of(model)
+    statistics = known_statistics(model)
     if not statistics:
         raise GapFuseError(
             Diagnostic(
-                "the model carries no tensor statistics",
+                "the model carries no tensor statistics and no ranges",
                 Span(str(path)),
                 help="give samples with --inputs, or write statistics with `gap-fuse stats`",
             )

@@ -10,9 +10,14 @@ from onnx import numpy_helper
 
 from fusion_engine.diagnostics import Diagnostic, GapFuseError
 
+MICROSOFT = "com.microsoft"
+
 
 def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The same function with plain constants. Raises GapFuseError below opset 13, or for a model already quantised."""
+    """The same function with plain constants, com.microsoft's fake quantisation taken out.
+
+    Raises GapFuseError below opset 13, or for a model already quantised.
+    """
     opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 0)
     if opset < 13:
         raise GapFuseError(
@@ -25,6 +30,7 @@ def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
     copy.CopyFrom(model)
     values = constants(copy)
     _fold_constants(copy.graph, values)
+    _drop_annotations(copy.graph, values)
     if any(n.op_type in ("QuantizeLinear", "DequantizeLinear") for n in copy.graph.node):
         raise GapFuseError(
             Diagnostic(
@@ -71,6 +77,30 @@ def _dequantised(node: onnx.NodeProto, values: dict[str, np.ndarray]) -> np.ndar
     wide: np.ndarray = q.astype(np.int64) - zero.reshape(shape).astype(np.int64)
     result: np.ndarray = (wide * scale.reshape(shape)).astype(np.float32)
     return result
+
+
+def _drop_annotations(graph: onnx.GraphProto, values: dict[str, np.ndarray]) -> None:
+    """com.microsoft Q and DQ in a row around float operators, which only state a range (`known_ranges` reads it)."""
+    outputs = {o.name for o in graph.output}
+    pairs = {n.output[0]: n for n in graph.node if n.domain == MICROSOFT and n.op_type == "QuantizeLinear"}
+    renamed: dict[str, str] = {}
+    for dq in [n for n in graph.node if n.domain == MICROSOFT and n.op_type == "DequantizeLinear"]:
+        q = pairs.get(dq.input[0])
+        if q is None or dq.output[0] in outputs or [values.get(i) is None for i in dq.input[1:]].count(True):
+            continue
+        renamed[dq.output[0]] = q.input[0]
+        graph.node.remove(dq)
+    for node in graph.node:
+        node.input[:] = [_source(i, renamed) for i in node.input]
+    read = {i for n in graph.node for i in n.input} | outputs
+    for q in [q for name, q in pairs.items() if name not in read]:
+        graph.node.remove(q)
+
+
+def _source(name: str, renamed: dict[str, str]) -> str:
+    while name in renamed:
+        name = renamed[name]
+    return name
 
 
 def _fold_batch_norms(graph: onnx.GraphProto, values: dict[str, np.ndarray]) -> None:

@@ -4,29 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from fusion_engine.diagnostics import Diagnostic, GapFuseError
+from quantizer.grids import Grid, grid_of, grids
 from quantizer.prepare import constants, prepare, store
 from quantizer.statistics import TensorStatistics, constant_statistics
 
 LINEAR = ("Conv", "Gemm", "MatMul")
 CLAMPS = ("Relu", "Clip")
-KEEPS_GRID = ("MaxPool", "Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze", "Slice", "Identity")
 ARITHMETIC = ("Add", "Sub", "Mul")
-KNOWN_RANGES = {"Softmax": (1 / 256, -128), "Sigmoid": (1 / 256, -128), "Tanh": (1 / 128, 0)}
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """int8 q stands for (q - zero) * scale."""
-
-    scale: float
-    zero: int
 
 
 def activations(model: onnx.ModelProto) -> tuple[str, ...]:
@@ -38,25 +27,19 @@ def quantise(model: onnx.ModelProto, statistics: Mapping[str, TensorStatistics])
     """The model with QuantizeLinear/DequantizeLinear around its activations and DequantizeLinear on its constants.
 
     Activations are int8, asymmetric, zero representable; weights of Conv, Gemm and MatMul int8, symmetric, per output
-    channel; biases int32 at (input scale * weight scale). Inputs and outputs of the model stay float.
-    Raises GapFuseError for an opset below 13, a model already quantised, or a tensor without statistics.
+    channel; biases int32 at (input scale * weight scale). Inputs and outputs of the model stay float. A range that a
+    tensor's statistics carry (`known_range`) counts before what was measured; the parts and the result of a Concat have
+    one scale. Raises GapFuseError for an opset below 13, a model already quantised, or a tensor without statistics.
     """
     result = prepare(model)
     graph, values = result.graph, constants(result)
-    grids = _grids(graph, _float_tensors(result), statistics)
-    _quantise_constants(graph, values, grids)
-    _place(graph, values, grids)
+    found = grids(graph, _float_tensors(result), statistics)
+    _quantise_constants(graph, values, found)
+    _place(graph, values, found)
     _drop_unused(graph)
     del graph.value_info[:]
     onnx.checker.check_model(result)
     return result
-
-
-def grid_of(statistics: TensorStatistics) -> Grid:
-    """The asymmetric int8 grid over the range seen, widened to hold zero."""
-    low, high = min(0.0, statistics.min or 0.0), max(0.0, statistics.max or 0.0)
-    scale = float(np.float32((high - low) / 255)) or 1.0
-    return Grid(scale, int(np.clip(round(-128 - low / scale), -128, 127)))
 
 
 def _float_tensors(model: onnx.ModelProto) -> list[str]:
@@ -94,30 +77,6 @@ def _joins(node: onnx.NodeProto, user: onnx.NodeProto, held: set[str]) -> bool:
     )
 
 
-def _grids(graph: onnx.GraphProto, tensors: list[str], statistics: Mapping[str, TensorStatistics]) -> dict[str, Grid]:
-    if missing := [t for t in tensors if not _known(statistics.get(t))]:
-        raise GapFuseError(
-            [
-                Diagnostic(
-                    f"no finite statistics of tensor '{t}'", help="collect them over quantizer.activations(model)"
-                )
-                for t in missing
-            ]
-        )
-    grids = {t: grid_of(statistics[t]) for t in tensors}
-    for node in graph.node:
-        name = node.output[0]
-        if name in grids and node.op_type in KEEPS_GRID and node.input[0] in grids:
-            grids[name] = grids[node.input[0]]
-        elif name in grids and node.op_type in KNOWN_RANGES:
-            grids[name] = Grid(*KNOWN_RANGES[node.op_type])
-    return grids
-
-
-def _known(statistics: TensorStatistics | None) -> bool:
-    return statistics is not None and bool(statistics.count)
-
-
 def _quantise_constants(graph: onnx.GraphProto, values: dict[str, np.ndarray], grids: Mapping[str, Grid]) -> None:
     scales: dict[str, np.ndarray] = {}  # accumulator scale of each MatMul's result, by last axis
     for index, node in enumerate(list(graph.node)):
@@ -127,6 +86,8 @@ def _quantise_constants(graph: onnx.GraphProto, values: dict[str, np.ndarray], g
                 scales[node.output[0]] = total
         elif node.op_type in ARITHMETIC:
             _operand(graph, values, node, index, scales)
+        elif node.op_type == "Concat" and node.output[0] in grids:
+            _parts(graph, values, node, index, grids[node.output[0]])
 
 
 def _weight(
@@ -179,9 +140,19 @@ def _operand(
         if node.op_type == "Add" and scale is not None and _is_bias(constant, scale):
             node.input[k] = _bias(graph, values, f"{name}/{index}", constant, scale)
             continue
-        grid = grid_of(constant_statistics(constant))
-        q = np.clip(np.rint(constant / grid.scale) + grid.zero, -128, 127).astype(np.int8)
-        node.input[k] = _dequantise(graph, values, f"{name}/{index}", q, np.float32(grid.scale), None, grid.zero)
+        node.input[k] = _on_grid(graph, values, f"{name}/{index}", constant, grid_of(constant_statistics(constant)))
+
+
+def _parts(graph: onnx.GraphProto, values: dict[str, np.ndarray], node: onnx.NodeProto, index: int, grid: Grid) -> None:
+    """Constant parts of a Concat, on the grid of its result."""
+    for k, name in enumerate(node.input):
+        if name in values and values[name].dtype == np.float32 and values[name].size:
+            node.input[k] = _on_grid(graph, values, f"{name}/{index}.{k}", values[name], grid)
+
+
+def _on_grid(graph: onnx.GraphProto, values: dict[str, np.ndarray], name: str, constant: np.ndarray, grid: Grid) -> str:
+    q = np.clip(np.rint(constant / grid.scale) + grid.zero, -128, 127).astype(np.int8)
+    return _dequantise(graph, values, name, q, np.float32(grid.scale), None, grid.zero)
 
 
 def _dequantise(

@@ -34,11 +34,16 @@ class Library:
     prefixes: dict[str, int] = field(default_factory=dict)
     restored: Mapping[str, Sequence[Marks]] = field(default_factory=dict)  # see `restored_names`
     made: set[str] = field(default_factory=set)  # values of kernel calls met so far
+    taken: frozenset[str] = frozenset()  # values of the graph
 
-    def prefix(self, label: str) -> str:
-        """What the names inside an inlined call begin with: two calls of one name differ."""
-        count = self.prefixes[label] = self.prefixes.get(label, 0) + 1
-        return f"{label}/" if count == 1 else f"{label}_{count}/"
+    def prefix(self, label: str, function: onnx.FunctionProto) -> str:
+        """What the names inside an inlined call begin with: two calls of one name differ, and none is the graph's."""
+        inside = {o for n in function.node for o in n.output if o}
+        while True:
+            count = self.prefixes[label] = self.prefixes.get(label, 0) + 1
+            prefix = f"{label}/" if count == 1 else f"{label}_{count}/"
+            if self.taken.isdisjoint(f"{prefix}{name}" for name in inside):
+                return prefix
 
     def body(self, node: onnx.NodeProto, prefix: str) -> onnx.FunctionProto | None:
         """The function to put in the place of this node, or None."""
@@ -78,7 +83,10 @@ def library(
     proto: onnx.ModelProto, closed: frozenset[str], where: Span | None, opened: frozenset[str] = frozenset()
 ) -> Library:
     functions = {(f.domain, f.name, f.overload): f for f in proto.functions}
-    return Library(functions, closed | {FLIP_SIGN}, opened, where, restored=restored_names(proto.graph, functions))
+    graph = proto.graph
+    taken = frozenset(v.name for v in (*graph.input, *graph.initializer)) | {o for n in graph.node for o in n.output}
+    restored = restored_names(graph, functions)
+    return Library(functions, closed | {FLIP_SIGN}, opened, where, restored=restored, taken=taken)
 
 
 def opsets(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
@@ -165,7 +173,7 @@ def _inlined(call: onnx.NodeProto, function: onnx.FunctionProto, frame: Frame, l
     inner = Frame(
         opsets={**frame.opsets, **opsets(function.opset_import)},
         rename=rename,
-        prefix=lib.prefix(label),
+        prefix=lib.prefix(label, function),
         bound=_bound(call, function, frame),
         scopes=(*frame.scopes, *_scopes(call), *own),
         metadata=_metadata(call, frame),

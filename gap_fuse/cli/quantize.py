@@ -15,7 +15,7 @@ from gap_fuse.cli.options import MODEL, located
     "--inputs",
     metavar="FILE.npz",
     type=click.Path(path_type=Path),
-    help="To calibrate on; without it, the statistics that MODEL carries serve.",
+    help="To calibrate on; without it, the ranges and statistics that MODEL carries serve.",
 )
 @click.option("-o", "--output", required=True, metavar="INT8.onnx", type=click.Path(path_type=Path))
 @click.option("--samples", type=click.IntRange(min=1), metavar="N", help="How many samples (all of the file).")

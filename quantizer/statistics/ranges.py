@@ -38,6 +38,7 @@ def known_statistics(model: onnx.ModelProto) -> dict[str, TensorStatistics]:
     quantised operator states; a value with a range alone has count 0. Constants are left out."""
     ranges = known_ranges(model)
     carried = statistics_of(model)
+    ranges = {**{n: c.known_range for n, c in carried.items() if c.known_range}, **ranges}
     names = dict.fromkeys([*carried, *ranges])
     return {
         n: carried.get(n, TensorStatistics(count=0)).model_copy(update={"known_range": ranges.get(n)}) for n in names

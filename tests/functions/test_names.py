@@ -235,7 +235,56 @@ def test_a_fused_call_whose_body_cannot_be_checked_any_more_is_an_error(
     assert "nothing to run the body with" in str(caught.value)
 
 
+NESTED = """<ir_version: 10, opset_import: ["" : 20, "my.blocks" : 1, "my.inner" : 1]>
+  g (float[2, 8] x) => (float[2, 8] y) { y = my.blocks.Ramp(x) }
+  <domain: "my.blocks", opset_import: ["" : 20, "my.inner" : 1]> Ramp (x) => (y) {
+    three = Constant <value = float {3.0}> ()  s = Add(x, three)  y = my.inner.Clamp <top = 6.0> (s) }
+  <domain: "my.inner", opset_import: ["" : 20, "my.inner" : 1]> Clamp <top> (x) => (y) {
+    zero = Constant <value = float {0.0}> ()  most = Constant <value_float: float = @top> ()
+    c = my.inner.Least(x, most)  y = Max(c, zero) }
+  <domain: "my.inner", opset_import: ["" : 20]> Least (a, b) => (y) { y = Min(a, b) }"""
+
+
+def test_functions_inside_a_kept_function_keep_their_names(rules: RuleSet, shipped: Mapping[str, Kernel]) -> None:
+    """They were opened, and the fused file no longer said my.inner::Clamp."""
+    found = planned(onnx.parser.parse_model(NESTED), rules, shipped)
+    assert [c.variant for c in found.plan.chosen] == ["named"]
+    fused = fuse_model(found)
+    onnx.checker.check_model(fused, full_check=True)
+    names = {f"{f.domain}::{f.name}" for f in fused.functions}
+    assert names > {"my.blocks::Ramp", "my.inner::Clamp", "my.inner::Least"}
+    again = planned(fused, rules, shipped)
+    assert fuse_model(again).SerializeToString(deterministic=True) == fused.SerializeToString(deterministic=True)
+
+
+def test_two_kept_functions_of_one_name_run_in_onnxruntime(rules: RuleSet, shipped: Mapping[str, Kernel]) -> None:
+    """Called inside the kernels' functions, onnxruntime 1.32 took the wrong overload."""
+    second = RAMP.replace("s = Add(x, three)", "n = Neg(x)  s = Sub(three, n)")
+    proto = called(RAMP % "6.0", graph="a = {f}(x)  y = {f}(a)")
+    other = called(second % "6.0").functions[0]
+    other.overload = proto.graph.node[1].overload = "two"
+    proto.functions.append(other)
+    found = plan(read_model(proto), rules, shipped, check=answers)
+    assert [c.variant for c in found.plan.chosen] == ["named", "named"]
+    fused = fuse_model(found)
+    assert [f.overload for f in fused.functions if f.domain == "my.blocks"] == ["", ""]
+    x = np.linspace(-9, 9, 16, dtype=np.float32).reshape(2, 8)
+    once = np.clip(x + 3, 0, 6)
+    np.testing.assert_allclose(answers(fused, {"x": x})["y"], np.clip(once + 3, 0, 6), rtol=1e-6)
+    again = plan(read_model(fused), rules, shipped, check=answers)
+    assert fuse_model(again).SerializeToString(deterministic=True) == fused.SerializeToString(deterministic=True)
+
+
 # ---- functions nobody claims ----
+
+
+def test_names_inside_a_call_are_not_the_graphs(rules: RuleSet, shipped: Mapping[str, Kernel]) -> None:
+    """The call `y` makes `y/s` of its `s`; the graph has a `y/s` already."""
+    proto = called("s = Neg(x)  y = Exp(s)", graph="s = Abs(x)  t = {f}(s)  y = Tanh(t)")
+    for node in proto.graph.node:
+        node.input[:] = ["t/s" if i == "s" else i for i in node.input]
+        node.output[:] = ["t/s" if o == "s" else o for o in node.output]
+    planned(proto, rules, shipped)
 
 
 def test_functions_nobody_claims_are_inlined_with_their_metadata(rules: RuleSet, shipped: Mapping[str, Kernel]) -> None:

@@ -11,6 +11,7 @@ import onnx.parser
 import pytest
 
 from fusion_engine.apply import apply
+from fusion_engine.fuse import fuse_model
 from fusion_engine.kernels import load_kernels
 from fusion_engine.kernels.descriptor import Kernel
 from fusion_engine.language import load_rules
@@ -207,8 +208,13 @@ def test_epsilon_is_the_regions(root: Path, shipped: Mapping[str, Kernel], eps: 
     }
     proto.graph.initializer.extend(onnx.numpy_helper.from_array(v, k) for k, v in weights.items())
     mark(proto, len(proto.graph.node), ["Net", "torch.nn.modules.normalization.LayerNorm"], ["", "norm"])
-    (only,) = planned(proto, load_rules([root / "rules"], shipped), shipped).plan.chosen
+    known = load_rules([root / "rules"], shipped)
+    found = planned(proto, known, shipped)
+    (only,) = found.plan.chosen
     (call,) = only.calls or ()
     assert (only.rule, only.variant, call.kernel) == ("layernorm", "module", "layernorm_f32")
     assert dict(call.attrs)["epsilon"] == pytest.approx(eps, rel=1e-6)
     assert only.evidence.startswith("scope torch.nn.modules.normalization.LayerNorm norm, its body computed")
+    fused = fuse_model(found)  # onnxruntime takes it
+    again = planned(fused, known, shipped)
+    assert fuse_model(again).SerializeToString(deterministic=True) == fused.SerializeToString(deterministic=True)

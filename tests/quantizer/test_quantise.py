@@ -6,14 +6,23 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import gap_fuse
 from fusion_engine.diagnostics import GapFuseError
-from gap_fuse.oracle import session
-from gap_fuse.oracle import prepared
-from quantizer import activations, collect, prepare, quantise
+from gap_fuse.oracle import prepared, session
+from quantizer import (
+    KnownRange,
+    TensorStatistics,
+    activations,
+    annotate,
+    collect,
+    known_statistics,
+    prepare,
+    quantise,
+)
 
 
 def accuracy(path: Path, samples: np.ndarray, labels: np.ndarray) -> float:
@@ -130,3 +139,101 @@ def test_errors_say_what_is_wrong() -> None:
         quantise(conv_bn(), {})
     with pytest.raises(GapFuseError, match="has no tensor 'z'"):
         collect(conv_bn(), ["z"], [], prepared)
+
+
+# ---- what the model itself says ----
+
+
+ANNOTATED = """<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+g (float[1, 4] x) => (float[1, 3] y)
+<float sx = {0.03125}, uint8 zx = {128}, float sh = {0.0625}, int8 zh = {-128}, float sy = {0.5}, uint16 zy = {32768}> {
+  %s
+  y = MatMul(h, w)
+}"""
+
+
+def annotated(fake: bool) -> onnx.ModelProto:
+    """A float model whose ranges are said by quantization_annotation, those of x also by com.microsoft's operators."""
+    pair = "q = com.microsoft.QuantizeLinear(x, sx, zx)  d = com.microsoft.DequantizeLinear(q, sx, zx)  h = Relu(d)"
+    model = onnx.parser.parse_model(ANNOTATED % (pair if fake else "h = Relu(x)"))
+    weight = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32) / 4
+    model.graph.initializer.append(numpy_helper.from_array(weight, "w"))
+    for name, scale, zero in (("x", "sx", "zx"), ("h", "sh", "zh"), ("y", "sy", "zy"))[fake:]:
+        note = model.graph.quantization_annotation.add(tensor_name=name)
+        for key, value in (("SCALE_TENSOR", scale), ("ZERO_POINT_TENSOR", zero)):
+            note.quant_parameter_tensor_names.add(key=key, value=value)
+    return model
+
+
+@pytest.mark.parametrize("fake", [False, True])
+def test_stated_ranges_quantise_without_samples(tmp_path: Path, fake: bool) -> None:
+    model = annotated(fake)
+    onnx.save(model, tmp_path / "m.onnx")
+    gap_fuse.quantize(tmp_path / "m.onnx", None, tmp_path / "q.onnx")
+    quantised = onnx.load(tmp_path / "q.onnx")
+    assert {n.domain for n in quantised.graph.node} == {""}
+    held = {t.name: numpy_helper.to_array(t) for t in quantised.graph.initializer}
+    grids = {t: (float(held[f"{t}/scale"]), int(held[f"{t}/zero"])) for t in ("x", "h")}
+    assert grids == {"x": (0.03125, 0), "h": (0.0625, -128)}  # uint8 with zero 128 is int8 with zero 0
+    assert held["y/scale"] == pytest.approx(0.5 * 65535 / 255)  # 16 bits stated: the range, in 8
+    x = np.linspace(-3, 3, 4, dtype=np.float32).reshape(1, 4)
+    plain = prepared(annotated(False))({"x": x})["y"]
+    assert np.abs(prepared(quantised)({"x": x})["y"] - plain).max() <= held["y/scale"]
+
+
+def test_measured_samples_count_before_what_is_stated(tmp_path: Path) -> None:
+    onnx.save(annotated(False), tmp_path / "m.onnx")
+    np.savez(tmp_path / "x.npz", x=np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4))
+    gap_fuse.quantize(tmp_path / "m.onnx", tmp_path / "x.npz", tmp_path / "q.onnx")
+    held = {t.name: numpy_helper.to_array(t) for t in onnx.load(tmp_path / "q.onnx").graph.initializer}
+    assert held["x/scale"] == pytest.approx(2 / 255)
+
+
+def test_a_range_in_metadata_is_not_lost() -> None:
+    """known_statistics put the annotation's range, here none, in its place."""
+    model = conv_bn()
+    stated = KnownRange(low=(-1.0,), high=(1.0,), scale=(0.5,), zero_point=(0.0,), dtype="int8", source="me")
+    again = known_statistics(annotate(model, {"x": TensorStatistics(count=0, known_range=stated)}))
+    assert again["x"].known_range == stated
+
+
+# ---- one grid where values are joined ----
+
+JOINED = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[1, 2, 4, 4] x) => (float[1, 9, 4, 4] y)
+<float four = {4.0}, float[1, 1, 4, 4] k = {1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, -9, -9, -9, -9}> {
+  a = Relu(x)  b = Mul(x, four)  p = MaxPool <kernel_shape = [3, 3], pads = [1, 1, 1, 1]> (b)
+  s = Sigmoid(x)  y = Concat <axis = 1> (a, p, s, k, b)
+}"""
+
+
+def test_the_parts_of_a_concat_share_one_grid() -> None:
+    """Moving bytes is enough then; a Sigmoid keeps its own grid, and is the one part that is requantised."""
+    model = onnx.parser.parse_model(JOINED)
+    x = np.random.default_rng(5).normal(size=(1, 2, 4, 4)).astype(np.float32)
+    quantised = quantise(model, collect(prepare(model), activations(model), [{"x": x}], prepared).published())
+    held = {t.name: numpy_helper.to_array(t) for t in quantised.graph.initializer}
+    grid = {t: (float(held[f"{t}/scale"]), int(held[f"{t}/zero"])) for t in "abpsyx"}
+    assert grid["a"] == grid["b"] == grid["p"] == grid["y"]
+    assert grid["s"] == (1 / 256, -128)
+    assert grid["x"][0] < grid["a"][0]  # not a part: its own
+    plain, got = prepared(model)({"x": x})["y"], prepared(quantised)({"x": x})["y"]
+    assert np.abs(got - plain).max() <= 4 * grid["x"][0] + grid["y"][0]
+    kernels = kernels_in(quantised)
+    assert kernels.count("requantize_i8") == 2  # x to the grid of a, and s
+    assert in_integers(set(kernels))
+
+
+def test_parts_with_one_fixed_grid_keep_it() -> None:
+    text = (
+        JOINED.replace("a = Relu(x)", "a = Softmax(x)").replace("(a, p, s, k, b)", "(a, s)").replace("1, 9,", "1, 4,")
+    )
+    model = onnx.parser.parse_model(text)
+    x = np.random.default_rng(5).normal(size=(1, 2, 4, 4)).astype(np.float32)
+    quantised = quantise(model, collect(prepare(model), activations(model), [{"x": x}], prepared).published())
+    held = {t.name: numpy_helper.to_array(t) for t in quantised.graph.initializer}
+    assert all((float(held[f"{t}/scale"]), int(held[f"{t}/zero"])) == (1 / 256, -128) for t in "asy")
+
+
+def kernels_in(model: onnx.ModelProto) -> list[str]:
+    return [c.kernel for c in gap_fuse.compile(model).graph.calls]
