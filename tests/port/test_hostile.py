@@ -60,6 +60,7 @@ BROKEN = {
     "a command of 1 x 201 bytes exceeds l2_l1": "COMMAND(201, 1, 0);",
     "l2_l1 has no pitch of 301": "COMMAND(2, 3, 301);",
     "an empty command": "COMMAND(0, 1, 0);",
+    "a copy touches a tensor that stays in L1": "LOAD(0, 1020, 8, &t);",
 }  # fmt: skip
 FINE = (
     "LOAD(0, 0, 512, &t); LOAD(512, 512, 512, &u); gf_copy_wait(&u); gf_copy_wait(&t);"
@@ -69,6 +70,12 @@ FINE = (
 FULL = (  # the engine of l2_l1 holds four commands: the fifth waits for the first, which may be read then
     "for (int i = 0; i < 5; i++) LOAD(64 * i, 64 * i, 64, &t); gf_team_run(reads, GF_L1({at})); gf_copy_wait(&t);"
 )
+FORGOTTEN = (  # between calls all of L1 is dead but for what stays, bytes 1024 to 1535
+    "memset(GF_L1(0), 0x5a, 4096); gf_call_begin(1); const unsigned char *l1 = GF_L1(0); int kept = 0;"
+    "for (int i = 0; i < 4096; i++) kept += l1[i] == 0x5a && (i < 1024 || i >= 1536);"
+    "for (int i = 1024; i < 1536; i++) dirty |= l1[i] != 0x5a;"
+    "dirty |= kept > 512;"  # poison may equal a byte now and then, not often
+)
 UNLANDED = "LOAD(0, 0, 64, &t); gf_team_run(reads, GF_L1(16)); gf_copy_wait(&t);"
 
 
@@ -76,7 +83,7 @@ UNLANDED = "LOAD(0, 0, 64, &t); gf_team_run(reads, GF_L1(16)); gf_copy_wait(&t);
 def programs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Plain and sanitized."""
     folder = tmp_path_factory.mktemp("hostile")
-    cases = [*BROKEN.values(), FINE, UNLANDED, FULL.format(at=16), FULL.format(at=80)]
+    cases = [*BROKEN.values(), FINE, UNLANDED, FULL.format(at=16), FULL.format(at=80), FORGOTTEN]
     text = "\n".join(f"  case {i}: {{ {code} }} break;" for i, code in enumerate(cases))
     main = folder / "main.c"
     main.write_text(MAIN.replace("CASES", text))
@@ -119,3 +126,9 @@ def test_a_full_engine_lands_its_oldest_command(programs: tuple[Path, Path]) -> 
     first, second = (_run(programs[1], 1, len(BROKEN) + 2 + k) for k in (0, 1))
     assert first.stderr == ""
     assert "use-after-poison" in second.stderr
+
+
+def test_a_call_begins_with_nothing_in_l1_but_what_stays(programs: tuple[Path, Path]) -> None:
+    for program in programs:
+        done = _run(program, 1, len(BROKEN) + 4)
+        assert done.returncode == 0, done.stderr

@@ -1,0 +1,77 @@
+"""What stays in L1: the choice against trying every set of tensors, and what a wide network does."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fusion_engine.graph import FusedGraph
+from tests.tiler.calls import TARGET
+from tests.tiler.networks import KERNELS, Builder, networks
+from tiler import schedule
+from tiler.liveness import Life, activation_lives
+from tiler.objective import objective_of
+from tiler.options import CallOptions, NoFit, Where, call_options
+from tiler.stays import choose_stays
+
+
+def _candidates(graph: FusedGraph) -> list[Life]:
+    ends = {graph.storage(n).root for n in (*graph.inputs, *graph.outputs)}
+    return [v for v in activation_lives(graph) if v.root not in ends]
+
+
+def _cost(options: tuple[CallOptions, ...], stays: tuple[Life, ...], l1: int) -> tuple[float, ...] | None:
+    """The sum of every call's key with these tensors in L1; None where one does not fit."""
+    where = Where(frozenset(), frozenset(v.root for v in stays))
+    total = (0.0,) * 4
+    for i, o in enumerate(options):
+        room = l1 - sum(-(-v.bytes // 16) * 16 for v in stays if v.first <= i <= v.last)
+        found = o.frontier(where, None)
+        at = found.at(room) if room >= 0 else None
+        if at is None:
+            return None
+        total = tuple(a + b for a, b in zip(total, found.keys[at].tolist(), strict=True))
+    return total
+
+
+@settings(max_examples=15)
+@given(networks(), st.sampled_from([600, 1500, 4000, 12000]), st.sampled_from(["cycles", "bytes", "cycles+3*bytes"]))
+def test_no_set_of_tensors_is_better(graph: FusedGraph, l1: int, what: str) -> None:
+    options = call_options(graph, KERNELS, TARGET.with_budgets(l1), objective_of(what))
+    if any(isinstance(o.pick(l1), NoFit) for o in options):
+        return
+    candidates = _candidates(graph)
+    found = choose_stays(options, candidates, l1, [0] * len(options))
+    assert found is not None
+    assert found.proven
+    sets = (s for n in range(len(candidates) + 1) for s in combinations(candidates, n))
+    costs = [c for s in sets if (c := _cost(options, s, l1)) is not None]
+    assert found.cost == min(costs)
+    assert _cost(options, found.lives, l1) == found.cost
+
+
+def test_a_residual_block_stays_whole() -> None:
+    b = Builder()
+    x = b.tensor(16, 12, 12)
+    y = b.conv(x, 16)
+    z = b.add(b.conv(b.conv(y, 16), 16), y)
+    s = schedule(b.graph([x], [b.pool(z)]), KERNELS, TARGET)
+    assert len(s.stays) == 4
+    assert len(s.groups) == 1
+    moved = {o.operand.root: o.bytes["l2_l1"] for c in s.calls for o in c.operands if o.operand.role != "const"}
+    assert all(moved[v.root] == 0 for v in s.stays)
+    assert s.bytes["l2_l1"] == s.bounds.fused_bytes
+    assert s.gap == 0
+
+
+def test_a_call_with_more_l1_than_the_tensors_leave_is_cut() -> None:
+    """Weights larger than what is left come in slices of output channels, the result staying whole."""
+    b = Builder()
+    x = b.tensor(64, 4, 4)
+    s = schedule(b.graph([x], [b.conv(b.conv(b.conv(x, 64, 1), 64), 64, 1)]), KERNELS, TARGET, l1=16000)
+    middle = s.calls[1]
+    assert [loop.axis for loop in middle.loops] == ["k"]
+    assert {o.level for o in middle.operands if o.operand.role != "const"} == {"l1"}
+    assert s.bytes["l2_l1"] == sum(c.bytes for c in s.constants) + 2 * 1024
