@@ -50,7 +50,7 @@ class RollCall:
     rows: Mapping[str, Rows]  # of operands whose rows run outermost, by operand name
     memo: dict[object, Any] = field(default_factory=dict, compare=False, repr=False)
 
-    @property
+    @cached_property
     def out(self) -> BoundOperand:
         return next(o for o in self.bound.operands if o.role == "out")
 
@@ -204,14 +204,13 @@ class RollPlan:
         ends = [0] * len(self.calls)
         ends[-1] = self.step * (step + 1)
         for i in reversed(range(len(self.calls) - 1)):
-            ends[i] = max(c.needs(o, 0, ends[j])[1] for j, c, o in self._readers(i))
+            ends[i] = max(c.needs(o, 0, ends[j])[1] for j, c, o in self.readers[i])
         return tuple(ends)
 
-    def _readers(self, number: int) -> list[tuple[int, RollCall, BoundOperand]]:
-        """Calls and operands that read a call's result."""
-        root = self.calls[number].out.root
-        later = list(enumerate(self.calls))[number + 1 :]
-        return [(j, c, o) for j, c in later for o in c.bound.operands if o.root == root]
+    @cached_property
+    def readers(self) -> list[list[tuple[int, RollCall, BoundOperand]]]:
+        operands = [(j, c, o) for j, c in enumerate(self.calls) for o in c.bound.operands if o.role == "in"]
+        return [[x for x in operands if x[2].root == c.out.root] for c in self.calls]
 
     @cached_property
     def spans(self) -> tuple[tuple[tuple[int, int], ...], ...]:
@@ -231,7 +230,7 @@ class RollPlan:
     def _keep(self, number: int, step: int) -> int:
         """The first row still read behind a step: by windows that begin where each reader has come to."""
         done = self.ends[step - 1][number]
-        return min(done, *(c.begins(o, self.ends[step - 1][j]) for j, c, o in self._readers(number)))
+        return min(done, *(c.begins(o, self.ends[step - 1][j]) for j, c, o in self.readers[number]))
 
     @cached_property
     def rings(self) -> tuple[RingPlan, ...]:
@@ -307,10 +306,14 @@ class RollPlan:
         pitch = [s * o.itemsize for s in o.far_strides]
         size = transfers = 0
         cycles = 0.0
+        known: dict[tuple[int, ...], tuple[int, int, int]] = {}
         for box in boxes:
-            moved, commands = count_box(box, pitch, o.itemsize, hop_limits(hop))
-            merged = merge_box(box, pitch, o.itemsize)
-            lines = merged.outer * merged.runs if merged is not None and merged.runs > 1 else 0
+            shape = tuple(box)
+            if shape not in known:
+                merged = merge_box(box, pitch, o.itemsize)
+                lines = merged.outer * merged.runs if merged is not None and merged.runs > 1 else 0
+                known[shape] = (*count_box(box, pitch, o.itemsize, hop_limits(hop)), lines)
+            moved, commands, lines = known[shape]
             size, transfers = size + moved, transfers + commands
             cycles += commands * hop.start + hop.latency + lines * hop.per_run + moved / hop.bytes_per_cycle
         return size, transfers, ceil(cycles)

@@ -21,8 +21,23 @@ class Rolls:
     def __init__(self, graph: FusedGraph, options: Sequence[CallOptions], target: Target, objective: Objective) -> None:
         self.target, self.objective = target, objective
         self.calls = [_first(graph, o) for o in options]
-        self.lasts = chains(graph, self.calls, target.budget("l1"))
+        self.lasts = {
+            first: fitting
+            for first, lasts in chains(graph, self.calls, target.budget("l1")).items()
+            if (fitting := self._fitting(first, lasts))
+        }
         self._memo: dict[tuple[int, int, frozenset[str]], tuple[Frontier, list[RollPlan]]] = {}
+
+    def _fitting(self, first: int, lasts: Sequence[int]) -> list[int]:
+        """Groups that fit L1 a row at a time with all tensors around them elsewhere in it; a longer one takes more."""
+        result = []
+        for last in lasts:
+            calls = tuple(c for c in self.calls[first : last + 1] if c is not None)
+            around = frozenset(o.root for c in calls for o in c.bound.operands if o.role != "const")
+            if RollPlan(calls, 1, around, self.target).l1_bytes > self.target.budget("l1"):
+                break
+            result.append(last)
+        return result
 
     def out(self, last: int) -> str:
         """The root that a group ending here leaves."""
