@@ -13,6 +13,7 @@ import onnx
 from onnx import numpy_helper
 
 from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span, did_you_mean
+from fusion_engine.model.read import read_proto
 from gap_fuse.oracle import prepared
 from gap_fuse.progress import Tick, progress
 from gap_fuse.recordings import batches, open_ports, open_recording
@@ -106,12 +107,7 @@ def read_onnx(model: str | Path | onnx.ModelProto) -> onnx.ModelProto:
     """A model file. Raises GapFuseError for a file that is none."""
     if isinstance(model, onnx.ModelProto):
         return model
-    try:
-        return onnx.load(str(model))
-    except OSError:
-        raise
-    except Exception as e:  # protobuf raises its own family for bytes that are no model
-        raise GapFuseError(Diagnostic(f"not an ONNX model: {e}", Span(str(model)))) from e
+    return read_proto(Path(model))
 
 
 def _bodies(node: onnx.NodeProto) -> list[onnx.GraphProto]:

@@ -12,13 +12,14 @@ from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
 from fusion_engine.model.check import check_model, not_text
 from fusion_engine.model.dims import bind_dims
 from fusion_engine.model.external import load_external
+from fusion_engine.model.text import parse_text
 
 Source = str | Path | bytes | onnx.ModelProto
+TEXT_SUFFIX = ".onnxtxt"
 _TEXT_FORMATS = {
     ".textproto": "textproto",
     ".prototxt": "textproto",
     ".pbtxt": "textproto",
-    ".onnxtxt": "onnxtxt",
     ".json": "json",
 }
 
@@ -64,6 +65,14 @@ def read_model(source: Source, dims: Mapping[str, int] | None = None) -> Model:
     return Model(_name(proto, path), proto, path, bound)
 
 
+def read_proto(path: Path) -> onnx.ModelProto:
+    """What the file holds and its weights, unchecked. Raises GapFuseError for a file that is none or lacks a part."""
+    where = Span(str(path))
+    proto = _parse(path, path, where)
+    load_external(proto, path.parent, where)
+    return proto
+
+
 def _parse(source: Source, path: Path | None, where: Span | None) -> onnx.ModelProto:
     if isinstance(source, onnx.ModelProto):
         copy = onnx.ModelProto()
@@ -72,6 +81,8 @@ def _parse(source: Source, path: Path | None, where: Span | None) -> onnx.ModelP
     if isinstance(source, bytes | bytearray | memoryview):
         return _decode(bytes(source), "protobuf", where)
     assert path is not None
+    if path.suffix.lower() == TEXT_SUFFIX:
+        return parse_text(_file_bytes(path, where).decode(errors="replace"), str(path))
     return _decode(_file_bytes(path, where), _TEXT_FORMATS.get(path.suffix.lower(), "protobuf"), where)
 
 
@@ -91,6 +102,8 @@ def _decode(data: bytes, form: str, where: Span | None) -> onnx.ModelProto:
         proto = onnx.load_model_from_string(data, format=form)
     except Exception as error:  # the parsers of protobuf, text and JSON each raise their own kinds
         help_ = "export the model to ONNX first; a PyTorch, TensorFlow or TFLite file is not one"
+        if data.lstrip().startswith(b"<"):
+            help_ = f"ONNX's text form is read from files that end in {TEXT_SUFFIX}"
         raise GapFuseError(Diagnostic("this is not an ONNX file: its bytes are no ModelProto", where, help_)) from error
     if not proto.HasField("graph"):
         raise GapFuseError(

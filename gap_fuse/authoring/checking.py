@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fusion_engine import check_rules, load_kernels, load_rules
-from fusion_engine.diagnostics import Diagnostic
+from fusion_engine import RuleSet, check_rules, load_kernels, load_rules
+from fusion_engine.diagnostics import Diagnostic, GapFuseError
 from fusion_engine.review import review_rules
 from gap_fuse.compiling import find_target
+from gap_fuse.proof.examples import read_example
 from gap_fuse.rooms import room
 
 _LIBRARY = {"classes.yaml", "fragments.yaml"}  # beside rules, not rules
@@ -48,6 +49,17 @@ def check(paths: Sequence[Path], kernels: Sequence[Path] = (), target: str | Pat
         return Checked(len(files), errors, ())
     own = {str(f) for f in files}
     everything = load_rules([room("rules"), *paths], known)
+    if unread := tuple(_unread_examples(everything, own)):
+        return Checked(len(files), unread, ())
     name, isa = (None, ()) if machine is None else (machine.name, machine.isa)
     found = review_rules(everything, known, name, isa)
     return Checked(len(files), (), tuple(w for w in found if w.span is not None and w.span.file in own))
+
+
+def _unread_examples(rules: RuleSet, own: set[str]) -> Iterator[Diagnostic]:
+    """The models under `tests:` that cannot be read, with the reader's words."""
+    for test in (t for r in rules.rules for t in r.tests if t.span.file in own):
+        try:
+            read_example(test)
+        except GapFuseError as e:
+            yield Diagnostic(f"the model of the test `{test.kind}: {test.expect}` is not read: {e}", test.span)

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnx.parser
 
 from fusion_engine.diagnostics import GapFuseError
 from fusion_engine.language.types import RuleTest
+from fusion_engine.model.read import read_proto
+from fusion_engine.model.text import parse_text
 from gap_fuse.proof.applying import Bench, compute, look
 from gap_fuse.proof.cases import roundings_of, truth_of
 from gap_fuse.proof.draft import NotDrawable
@@ -20,12 +21,17 @@ from gap_fuse.proof.patterns import draw_values
 from gap_fuse.proof.types import Failure
 
 
+def read_example(test: RuleTest) -> onnx.ModelProto:
+    """The model that a test names or writes. Raises GapFuseError at the place in the file or in the text."""
+    return read_proto(Path(test.onnx)) if test.onnx is not None else parse_text(test.model or "", "model")
+
+
 def example_model(test: RuleTest) -> onnx.ModelProto:
     """The test's model; inputs that `constants` names become initializers. Raises NotDrawable: it cannot be read."""
     try:
-        model = onnx.load(Path(test.onnx)) if test.onnx is not None else onnx.parser.parse_model(test.model or "")
-    except (OSError, ValueError, RuntimeError, onnx.parser.ParseError) as e:
-        raise NotDrawable(f"its model is not read: {str(e).strip()}") from e
+        model = read_example(test)
+    except GapFuseError as e:
+        raise NotDrawable(f"its model is not read: {e}") from e
     rng = np.random.default_rng(7)
     for name in test.constants:
         found = next((i for i in model.graph.input if i.name == name), None)

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import onnx
-import onnx.parser
 from click.testing import CliRunner
 
 from gap_fuse.cli import main
@@ -51,12 +49,8 @@ def play(guide: Path, folder: Path) -> int:
 
 
 def _write(path: Path, text: str) -> None:
-    """A file as it stands; a `.onnx` is written in ONNX's text form."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.suffix == ".onnx":
-        onnx.save(onnx.parser.parse_model(text), path)
-    else:
-        path.write_text(text)
+    path.write_text(text)
 
 
 def _commands(block: Block) -> Iterator[tuple[str, list[str]]]:

@@ -134,3 +134,22 @@ def test_a_mistake_in_a_query_has_its_place(
     if caret is not None:
         source, marks = said.splitlines()[1:3]
         assert source[marks.index("^") :].startswith(caret)
+
+
+@pytest.mark.parametrize(
+    ("test", "said"),
+    [("model: 't (float[2] x) => (float[2] y) { y = Relu(x x) }'", "ONNX's text form"), ("onnx: none.onnx", "no such")],
+)
+def test_check_reads_the_models_of_tests(tmp_path: Path, test: str, said: str) -> None:
+    """A missing file and a typo in a model passed `rules check` and failed in `rules test`."""
+    rules, kernels = own_rooms(tmp_path)
+    (rules / "squared_relu.yaml").write_text(RULE + f"tests:\n  - fires: plain\n    {test}\n")
+    said_all = refused("rules", "check", rules, "--kernels", kernels)
+    assert said in said_all
+    assert "squared_relu.yaml:" in said_all
+
+
+@pytest.mark.parametrize("arguments", [["lint"], ["stats"], ["quantize", "-o", "q.onnx"], ["explain"], ["tile"]])
+def test_no_command_takes_an_empty_file_for_a_model(tmp_path: Path, arguments: list[str]) -> None:
+    (tmp_path / "empty.onnx").touch()
+    assert "empty.onnx: error: this is not an ONNX file" in refused(*arguments, tmp_path / "empty.onnx")

@@ -89,6 +89,24 @@ def test_missing_file_and_folder(tmp_path: Path) -> None:
     assert "folder" in error(tmp_path)
 
 
+def test_the_text_form_is_read_without_a_word(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    """A newcomer copied a guide's model: it was no ModelProto under .onnx, and a warning of onnx's under .onnxtxt."""
+    text = '<ir_version: 8, opset_import: ["" : 17]>\nnet (float[2] x) => (float[2] y) { y = Relu(x) }'
+    (tmp_path / "m.onnxtxt").write_text(text)
+    assert read_model(tmp_path / "m.onnxtxt").outputs == ("y",)
+    assert not recwarn.list
+    (tmp_path / "m.onnx").write_text(text)
+    assert ".onnxtxt" in error(tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize("wrong", ["y = Relu(x x)", "y = Relu", "1"])
+def test_a_mistake_in_the_text_form_has_its_place(tmp_path: Path, wrong: str) -> None:
+    text = f'<ir_version: 8, opset_import: ["" : 17]>\nnet (float[2] x) => (float[2] y) {{\n  {wrong}\n}}'
+    (tmp_path / "m.onnxtxt").write_text(text)
+    assert "m.onnxtxt:3:" in (said := error(tmp_path / "m.onnxtxt")) or "m.onnxtxt:4:" in said
+    assert "^" in said
+
+
 def test_initializers_that_are_inputs_are_constants() -> None:
     proto = small()
     proto.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [12, 2]))
