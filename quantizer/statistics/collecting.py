@@ -79,11 +79,12 @@ def count(value: object, axis: int | None = None) -> Tally:
         return Tally(empty(), note=f"not a tensor ({type(value).__name__}): not counted")
     if value.dtype.kind in "OUSc":
         return Tally(empty(), note=f"not numbers ({value.dtype}): not counted")
+    note = None if value.size else "empty in every sample"
     if axis is None or axis >= value.ndim:
-        return Tally(tally(value))
+        return Tally(tally(value), note=note)
     if value.shape[axis] > MOST_CHANNELS:
         return Tally(tally(value), note=f"{value.shape[axis]} channels, more than {MOST_CHANNELS}: kept together")
-    return Tally(tally(value, axis), axis)
+    return Tally(tally(value, axis), axis, note)
 
 
 def expose(model: onnx.ModelProto, tensors: Sequence[str]) -> onnx.ModelProto:

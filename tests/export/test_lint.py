@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 import onnx
 import onnx.inliner
+import onnx.version_converter
 import pytest
 from click.testing import CliRunner, Result
 
@@ -60,6 +62,73 @@ def test_what_a_tool_lost_is_said_and_what_it_kept_is_not() -> None:
         "annotation",
     ):
         assert part in text
+
+
+# ---- real tools ----
+
+
+def converted(before: Path, after: Path) -> None:
+    onnx.save(onnx.version_converter.convert_version(onnx.load(before), 21), after)
+
+
+def saved_by_onnxruntime(before: Path, after: Path) -> None:
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.optimized_model_filepath = str(after)
+    options.log_severity_level = 4
+    ort.InferenceSession(str(before), options, providers=["CPUExecutionProvider"])
+
+
+def inlined(before: Path, after: Path) -> None:
+    onnx.save(onnx.inliner.inline_local_functions(onnx.load(before)), after)
+
+
+def simplified(before: Path, after: Path) -> None:
+    onnxsim = pytest.importorskip("onnxsim", reason="onnxsim is absent: what it loses is not tested")
+    onnx.save(onnxsim.simplify(onnx.load(before))[0], after)
+
+
+def slimmed(before: Path, after: Path) -> None:
+    onnxslim = pytest.importorskip("onnxslim", reason="onnxslim is absent: what it loses is not tested")
+    onnx.save(onnxslim.slim(onnx.load(before)), after)
+
+
+def optimised(before: Path, after: Path) -> None:
+    optimizer = pytest.importorskip("onnxoptimizer", reason="onnxoptimizer is absent: what it loses is not tested")
+    onnx.save(optimizer.optimize(onnx.load(before)), after)
+
+
+def copied(before: Path, after: Path) -> None:
+    after.write_bytes(before.read_bytes())
+
+
+TOOLS = (converted, saved_by_onnxruntime, inlined, simplified, slimmed, optimised, copied)
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_each_loss_of_a_real_tool_is_named_and_nothing_else(tmp_path: Path, tool: Callable[[Path, Path], None]) -> None:
+    onnx.save(marked(), tmp_path / "before.onnx")
+    tool(tmp_path / "before.onnx", tmp_path / "after.onnx")
+    after = onnx.load(tmp_path / "after.onnx")
+    graph = after.graph
+    infos = (*graph.input, *graph.value_info, *graph.output)
+    kept = {
+        "functions: my::Op gone": any(n.op_type == "Op" for n in graph.node) and bool(after.functions),
+        "nodes with the exporter's module scopes": any(p.key.endswith("name_scopes") for p in metadata(graph.node)),
+        "values with statistics": any(p.key.startswith("tensor_statistics.") for p in metadata(infos)),
+        "quantization_annotation entries": bool(graph.quantization_annotation),
+    }
+    lost = command("lint", str(tmp_path / "before.onnx"), "--after", str(tmp_path / "after.onnx")).output
+    said = {text: f"lost: {text}" in lost for text in kept}
+    assert said == {text: not there for text, there in kept.items()}, (kept, lost)
+    assert (tool is copied) == all(kept.values())
+
+
+def metadata(
+    entries: Iterable[onnx.NodeProto] | Iterable[onnx.ValueInfoProto],
+) -> Iterator[onnx.StringStringEntryProto]:
+    return (p for e in entries for p in e.metadata_props)
 
 
 def test_advice_names_what_has_no_kernel() -> None:
