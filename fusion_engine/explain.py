@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fusion_engine.covering.types import Candidate, Decline
 from fusion_engine.diagnostics import Diagnostic, GapFuseError, did_you_mean
-from fusion_engine.explanation import Attempt, Explanation, NodeReport, RuleReport, Taker
+from fusion_engine.explanation import Attempt, Explanation, NodeReport, Rewriting, RuleReport, Taker
 from fusion_engine.language.types import Rule
 from fusion_engine.matching import explain_node, lacking_operators, match
 from fusion_engine.planning import Planned, describe
+from fusion_engine.rewriting import Step
 from fusion_engine.view import ViewNode
 
 SHOWN = 8  # attempts and other candidates kept per node or rule that was asked for
@@ -23,7 +24,7 @@ def explain(planned: Planned, node: str | None = None, rule: str | None = None) 
     node's name, a result's name, or an operator): who took it, who else could have, and why other rules declined. With
     `rule`: where it fired and its best attempts elsewhere. Raises GapFuseError for a name that is not there.
     """
-    told = _Told(planned, _takers(planned))
+    told = _Told(planned, _takers(planned), _steps(planned))
     every = node is None and rule is None
     nodes = planned.view.nodes if every else () if node is None else _nodes_named(planned, node)
     rules = planned.rules.rules if every else () if rule is None else _rule_named(planned, rule)
@@ -32,15 +33,17 @@ def explain(planned: Planned, node: str | None = None, rule: str | None = None) 
         tuple(_node(told, n, closely=not every) for n in nodes),
         _rules(told, rules, most=1 if every else SHOWN),
         (*planned.rules.notes, *planned.matches.notes),
+        tuple(Rewriting(s.rule, s.variant, s.origins) for s in planned.rewrites),
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _Told:
-    """A plan, and by node the chosen candidates that contain it."""
+    """A plan; by node the chosen candidates that contain it; by a name of the file the rewrites that touched it."""
 
     planned: Planned
-    takers: dict[int, list[Candidate]]
+    takers: Mapping[int, list[Candidate]]
+    steps: Mapping[str, list[Step]]
 
 
 def _takers(planned: Planned) -> dict[int, list[Candidate]]:
@@ -49,6 +52,21 @@ def _takers(planned: Planned) -> dict[int, list[Candidate]]:
         for n in sorted(candidate.nodes):
             found.setdefault(n, []).append(candidate)
     return found
+
+
+def _steps(planned: Planned) -> dict[str, list[Step]]:
+    found: dict[str, list[Step]] = {}
+    for step in planned.rewrites:
+        for origin in step.origins[:1]:
+            found.setdefault(origin, []).append(step)
+    return found
+
+
+def _rewritten(told: _Told, node: ViewNode) -> tuple[str, ...]:
+    """The rules that made the node: it bears every name of what they took away."""
+    own = set(node.origins)
+    steps = [s for o in node.origins for s in told.steps.get(o, ()) if own.issuperset(s.origins)]
+    return tuple(dict.fromkeys(f"{s.rule} ({s.variant})" for s in steps))
 
 
 # ---- names ----
@@ -89,6 +107,7 @@ def _node(told: _Told, node: ViewNode, closely: bool) -> NodeReport:
         tuple(describe(view, o) for o in node.outputs if o),
         tuple(_taker(told, c) for c in chosen),
         wanted=bool(chosen) or not told.planned.plan.chosen,
+        rewritten=_rewritten(told, node),
     )
     if not closely:
         return report
@@ -116,13 +135,20 @@ def _rules(told: _Told, rules: Sequence[Rule], most: int) -> tuple[RuleReport, .
     fired = _by_rule(planned.plan.chosen)
     chosen = {id(c) for c in planned.plan.chosen}
     able = _by_rule(c for c in planned.matches.candidates if id(c) not in chosen)
-    asked = [r for r in rules if most > 1 or (r.name not in fired and r.name not in able)]
+    rewrote: dict[str, list[Rewriting]] = {}
+    for s in planned.rewrites:
+        rewrote.setdefault(s.rule, []).append(Rewriting(s.rule, s.variant, s.origins))
+    asked = [r for r in rules if most > 1 or not any(r.name in found for found in (fired, able, rewrote))]
     tried = match(planned.view, replace(planned.rules, rules=tuple(asked)), planned.kernels, planned.cost, explain=True)
     declines: dict[str, list[Decline]] = {}
-    for d in tried.declines:
+    for d in (*planned.matches.declines, *tried.declines):
         declines.setdefault(d.rule, []).append(d)
     return tuple(
-        _rule(told, r, fired.get(r.name, []), able.get(r.name, []), declines.get(r.name, []), most) for r in rules
+        replace(
+            _rule(told, r, fired.get(r.name, []), able.get(r.name, []), declines.get(r.name, []), most),
+            rewrote=tuple(rewrote.get(r.name, ())),
+        )
+        for r in rules
     )
 
 

@@ -47,8 +47,18 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
+class Rewriting:
+    """A rewrite that was made before anything was matched: what stood there (`nodes` are names in the file)."""
+
+    rule: str
+    variant: str
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class NodeReport:
-    """One node of the view under its names in the file; `inputs` and `outputs` are types."""
+    """One node of the view under its names in the file; `inputs` and `outputs` are types; `rewritten`: the rules that
+    made it of other nodes."""
 
     name: str
     op: str
@@ -58,6 +68,7 @@ class NodeReport:
     others: tuple[Taker, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     wanted: bool = True  # False: nothing asks for its result
+    rewritten: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +84,22 @@ class RuleReport:
     able: tuple[Taker, ...]
     attempts: tuple[Attempt, ...]
     lacking: tuple[str, ...]
+    rewrote: tuple[Rewriting, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """The answer to one question: all nodes and rules, or those that were asked for.
 
-    `notes` say which rules override others, and which searches were cut off.
+    `rewrites` are all that were made, in order. `notes` say which rules override others, and which searches were cut
+    off.
     """
 
     network: str
     nodes: tuple[NodeReport, ...]
     rules: tuple[RuleReport, ...]
     notes: tuple[str, ...] = ()
+    rewrites: tuple[Rewriting, ...] = ()
 
 
 def explanation_to_json(explanation: Explanation) -> dict[str, Any]:
@@ -95,8 +109,13 @@ def explanation_to_json(explanation: Explanation) -> dict[str, Any]:
         "network": explanation.network,
         "nodes": [_node(n) for n in explanation.nodes],
         "rules": [_rule(r) for r in explanation.rules],
+        "rewrites": [_rewriting(r) for r in explanation.rewrites],
         "notes": list(explanation.notes),
     }
+
+
+def _rewriting(r: Rewriting) -> dict[str, Any]:
+    return {"rule": r.rule, "variant": r.variant, "nodes": list(r.nodes)}
 
 
 def _node(n: NodeReport) -> dict[str, Any]:
@@ -106,6 +125,7 @@ def _node(n: NodeReport) -> dict[str, Any]:
         "inputs": list(n.inputs),
         "outputs": list(n.outputs),
         "wanted": n.wanted,
+        "rewritten_by": list(n.rewritten),
         "taken_by": [_taker(t) for t in n.takers],
         "also_possible": [_taker(t) for t in n.others],
         "attempts": [_attempt(a) for a in n.attempts],
@@ -117,6 +137,7 @@ def _rule(r: RuleReport) -> dict[str, Any]:
         "name": r.name,
         "place": place_to_json(r.span),
         "fired": [_taker(t) for t in r.fired],
+        "rewrote": [_rewriting(w) for w in r.rewrote],
         "matched_but_costs_more": [_taker(t) for t in r.able],
         "attempts": [_attempt(a) for a in r.attempts],
         "lacking": list(r.lacking),

@@ -33,8 +33,8 @@ class Planned:
 
     `closed` are the model's functions (`domain::name`) that stayed calls, `opened` the operators replaced by bodies,
     and the calls of functions that a rule named in vain or that need no name.
-    `view` is what the rules that rewrite left, in the steps `rewrites`; `matches.notes` says what was cut short, and
-    which names were not believed.
+    `view` is what the rules that rewrite left, in the steps `rewrites`; `matches.declines` are rewrites that were
+    refused; `matches.notes` says what was cut short, and which names were not believed.
     """
 
     model: Model
@@ -107,7 +107,7 @@ def plan(
             continue
         told = (*notes, *rewritten.notes, *matches.notes)
         candidates = proved(seen, believed.candidates, tuple(proofs.values()))
-        matches = replace(matches, candidates=candidates, notes=told)
+        matches = replace(matches, candidates=candidates, declines=rewritten.declines, notes=told)
         stayed = frozenset(n.op for n in seen.nodes if n.op in closed)
         nothing, steps = Plan((), 0.0, 0.0), rewritten.steps
         attempt = Planned(model, rules, kernels, seen, matches, nothing, stayed, opened, cores, tuple(isa), steps)

@@ -9,7 +9,7 @@ from pathlib import Path
 from fusion_engine import Explanation, NotCoveredError, plan, read_model
 from fusion_engine import explain as explain_plan
 from fusion_engine.diagnostics import Diagnostic, Span, excerpt
-from fusion_engine.explanation import Attempt, NodeReport, RuleReport, Taker
+from fusion_engine.explanation import Attempt, NodeReport, Rewriting, RuleReport, Taker
 from gap_fuse.library import Library, load_library
 from gap_fuse.oracle import answers
 
@@ -65,6 +65,10 @@ def explanation_lines(e: Explanation) -> Iterator[str]:
     yield from (f"note: {note}" for note in e.notes)
 
 
+def _rewriting(r: Rewriting) -> str:
+    return f"rewritten by rule {r.rule} ({r.variant}): {', '.join(map(short, r.nodes))}"
+
+
 def _width(nodes: Sequence[NodeReport]) -> int:
     return min(LONG, max((len(short(n.name)) for n in nodes), default=0))
 
@@ -72,7 +76,8 @@ def _width(nodes: Sequence[NodeReport]) -> int:
 def _node_line(n: NodeReport, width: int) -> str:
     takers = "; ".join(map(_taken, n.takers))
     nothing = "no plan" if n.wanted else "not needed: nothing asks for its result"
-    return f"{short(n.name):{width}}  {n.op}: {takers or nothing}"
+    made = f"; rewritten by {', '.join(n.rewritten)}" if n.rewritten else ""
+    return f"{short(n.name):{width}}  {n.op}: {takers or nothing}{made}"
 
 
 def _taken(t: Taker) -> str:
@@ -99,7 +104,11 @@ def _places(t: Taker, without: str = "") -> str:
 
 def _rule_closely(r: RuleReport) -> Iterator[str]:
     more = f"; {_times(r.able)} more it matched, and the cover found cheaper" if r.able else ""
-    yield f"rule {r.name} ({shown_path(r.span.file)}): fired {_times(r.fired)}{more}"
+    count = "rewrote" if r.rewrote else "fired"
+    yield f"rule {r.name} ({shown_path(r.span.file)}): {count} {_times(r.rewrote or r.fired)}{more}"
+    yield from (f"  {_rewriting(w)}" for w in r.rewrote[:LISTED])
+    if len(r.rewrote) > LISTED:
+        yield f"  and {len(r.rewrote) - LISTED} more"
     yield from (f"  fired: {_taken(t)} at {_places(t)}" for t in r.fired[:LISTED])
     if len(r.fired) > LISTED:
         yield f"  and {len(r.fired) - LISTED} more"
@@ -108,17 +117,17 @@ def _rule_closely(r: RuleReport) -> Iterator[str]:
         yield from _attempt(a)
     if r.lacking:
         yield f"  no attempt: the model has no {', no '.join(r.lacking)}"
-    elif not (r.fired or r.able or r.attempts):
+    elif not (r.fired or r.rewrote or r.able or r.attempts):
         yield "  no node of the model comes near its patterns"
 
 
-def _times(takers: Sequence[Taker]) -> str:
+def _times(takers: Sequence[object]) -> str:
     return "once" if len(takers) == 1 else f"{len(takers)} times"
 
 
 def _rule_summary(rules: Sequence[RuleReport]) -> Iterator[str]:
     """Rules that did not fire, the nearest attempts in full, all others in a line each kind."""
-    idle = [r for r in rules if not r.fired]
+    idle = [r for r in rules if not (r.fired or r.rewrote)]
     yield f"{len(rules) - len(idle)} rules fired; of the {len(idle)} others:"
     tried = sorted((r.attempts[0] for r in idle if r.attempts and not r.able), key=lambda a: (-a.depth, a.rule))
     near = [a for a in tried if a.depth >= NEAR][:SHOWN]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from fusion_engine.language.types import (
     Absent,
     Alternatives,
@@ -16,9 +18,11 @@ from fusion_engine.language.types import (
     Expression,
     Literal,
     Named,
+    NodeTemplate,
     OpPattern,
     Pattern,
     Rearrange,
+    Rewrite,
     StoredType,
     With,
 )
@@ -146,3 +150,37 @@ def stored_type_text(t: StoredType) -> str:
     """`int8 symmetric axis 0`."""
     axis = "" if t.axis is None else f" axis {t.axis}"
     return f"{t.dtype}{' symmetric' if t.symmetric else ''}{axis}"
+
+
+# ---- rewrites ----
+
+
+def rewrite_lines(rewrite: Rewrite) -> Iterator[str]:
+    """`name = Operator(...)` for every line of a rewrite; nodes in place stay in place."""
+    made: dict[str, str] = {}
+    for node in rewrite.nodes:
+        text = _template_text(node, made)
+        names = [o.removesuffix("'") for o in node.outputs]
+        if names[0].isdigit():
+            made[node.outputs[0]] = text
+        else:
+            made.update(zip(node.outputs, names, strict=True))
+            yield f"{', '.join(names)} = {text.removeprefix('(').removesuffix(')') if text[0] == '(' else text}"
+    yield from (f"{n} = {_made_text(e, made)}" for n, e in rewrite.names if _made_text(e, made) != n)
+
+
+def _template_text(node: NodeTemplate, made: Mapping[str, str]) -> str:
+    inputs = [_made_text(i, made) for i in node.inputs]
+    if node.op in INFIX and len(inputs) == 2 and not node.attrs:
+        return f"({inputs[0]} {INFIX[node.op]} {inputs[1]})"
+    attrs = [f"{name}={expression_text(e)}" for name, e in node.attrs]
+    callee = f'"{node.op}"' if "::" in node.op else node.op
+    return f"{callee}({', '.join([*inputs, *attrs])})"
+
+
+def _made_text(expression: Expression | None, made: Mapping[str, str]) -> str:
+    if expression is None:
+        return "None"
+    if isinstance(expression, EName) and expression.name in made:
+        return made[expression.name]
+    return expression_text(expression)

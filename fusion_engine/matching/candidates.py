@@ -64,6 +64,8 @@ def _emit_entries(
     if isinstance(env, Refusal):
         taken.refuse(None, env.cause, env.nodes)
         return
+    if compiled.rule.rewrite:
+        _refuse_rewrite(compiled, s, env, taken)
     settled = True
     for position, entry in enumerate(compiled.rule.emit):
         if (entry.variants and compiled.variant.name not in entry.variants) or only not in (None, position):
@@ -71,6 +73,15 @@ def _emit_entries(
         settled &= _try_entry(facts, emitter, compiled, s, env, position, entry, taken)
     if settled:
         taken.settled.add(s.nodes)
+
+
+def _refuse_rewrite(compiled: Compiled, s: Solution, env: Environment, taken: Taken) -> None:
+    """What keeps a match of a rule that rewrites from being one, for those who ask."""
+    broken = broken_condition(compiled.variant.where, env)
+    if s.pairs:
+        broken = Cause("an inner value is quantised: a rewrite would drop its rounding", span=compiled.variant.span)
+    if broken is not None:
+        taken.refuse(None, broken)
 
 
 def _try_entry(

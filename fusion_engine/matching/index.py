@@ -77,13 +77,13 @@ def build_index(
     """Compile the variants that the model's operators allow; `only` keeps those that mention one of these operators.
 
     Without `explain`, variants that could match but never emit are left out too. `rewriting`: the rules that rewrite,
-    and no others; else the rules that emit.
+    and no others; else the rules that emit, and with `explain` both.
     """
     wanted = None if only is None else frozenset(only)
     by_root: dict[str, list[Compiled]] = {}
     anywhere: list[Compiled] = []
     position = 0
-    for rule in sorted((r for r in rules.rules if bool(r.rewrite) == rewriting), key=lambda r: r.name):
+    for rule in sorted((r for r in rules.rules if explain or bool(r.rewrite) == rewriting), key=lambda r: r.name):
         for variant in rule.variants:
             position += 1
             if not _possible(facts, variant, rules.classes, wanted):

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from fusion_engine.collection import paused
+from fusion_engine.covering.types import Cause, Decline
 from fusion_engine.language.measure import weights_of
 from fusion_engine.language.trees import children
-from fusion_engine.language.types import OpPattern, Pattern, Rearrange, Rule, RuleSet
+from fusion_engine.language.types import OpPattern, Pattern, Rearrange, Rewrite, Rule, RuleSet
 from fusion_engine.matching.facts import Facts
 from fusion_engine.matching.index import Compiled, Index, build_index
 from fusion_engine.matching.search import fresh_state, scopes_at
@@ -42,34 +43,42 @@ class Step:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rewritten:
-    """The view after rewriting, the steps in the order in which they were made, and what was cut short."""
+    """The view after rewriting, the steps in the order in which they were made, and what was cut short.
+
+    `declines`: matches in the final view that are not rewritten, since what would stand there is no legal replacement.
+    """
 
     view: View
     steps: tuple[Step, ...] = ()
     notes: tuple[str, ...] = ()
+    declines: tuple[Decline, ...] = ()
 
 
 def rewrite(view: View, rules: RuleSet) -> Rewritten:
     """The view with every rule that rewrites applied to a fixed point; nodes keep the names of the file's nodes."""
     rewriting = [r for r in rules.rules if r.rewrite]
-    if not rewriting:
+    if not rewriting or not _possible(view, rules, rewriting):
         return Rewritten(view)
     steps: list[Step] = []
     notes: list[str] = []
     with paused():
         for _ in range(ROUNDS):
             run = _Run(view, rules, rewriting)
-            if not run.index.by_root and not run.index.anywhere:
-                break
             run.work()
             notes += run.notes
             if not run.steps:
-                return Rewritten(view, tuple(steps), tuple(dict.fromkeys(notes)))
+                return Rewritten(view, tuple(steps), tuple(dict.fromkeys(notes)), tuple(run.declines))
             steps += run.steps
             view = rebuilt(view, run.space.living, run.space.values)
         else:
             notes.append(f"rewriting was cut off after {ROUNDS} rounds")
     return Rewritten(view, tuple(steps), tuple(dict.fromkeys(notes)))
+
+
+def _possible(view: View, rules: RuleSet, rewriting: Sequence[Rule]) -> bool:
+    """Whether the view has the operators that some variant needs; most views do not, and are not copied."""
+    index = build_index(Facts(view), replace(rules, rules=tuple(rewriting)), explain=False, rewriting=True)
+    return bool(index.by_root or index.anywhere)
 
 
 class _DoneError(Exception):
@@ -85,6 +94,7 @@ class _Run:
     rewriting: Sequence[Rule]
     steps: list[Step] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    declines: list[Decline] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.space = Workspace.of(self.view)
@@ -140,9 +150,17 @@ class _Run:
             try:
                 made = instance_of(self.space, s, rewriting, env, self.memo)
                 self._replace(compiled, s, made)
-            except RefusedError:
+            except RefusedError as e:
+                self._refused(compiled, s, rewriting, str(e))
                 continue
             raise _DoneError
+
+    def _refused(self, compiled: Compiled, s: Solution, rewriting: Rewrite, reason: str) -> None:
+        root = self.space.producer[s.results[compiled.variant.results[0]]]
+        cause = Cause(f"the rewrite is refused: {reason}", span=rewriting.span)
+        needed = compiled.needed
+        decline = Decline(compiled.rule.name, compiled.variant.name, root, cause, (root,), 1.0, needed, needed)
+        self.declines.append(decline)
 
     def _replace(self, compiled: Compiled, s: Solution, made: Instance) -> None:
         """Put the new nodes in. Raises RefusedError before anything is changed."""

@@ -7,7 +7,7 @@ from itertools import groupby
 from pathlib import Path
 
 from fusion_engine import Rule, RuleSet
-from fusion_engine.language.printing import capture_type_text, stored_type_text
+from fusion_engine.language.printing import capture_type_text, rewrite_lines, stored_type_text
 from fusion_engine.language.types import Variant
 from gap_fuse.authoring.listing import Listed, list_rules
 from gap_fuse.authoring.showing import operators_text, pattern_lines
@@ -47,7 +47,7 @@ def _index(families: Mapping[str, Sequence[Listed]]) -> str:
     for family, members in families.items():
         for r in members:
             link = f"[{r.name}]({family}.md#{r.name})"
-            lines.append(f"| {family} | {link} | {' '.join(r.storages) or 'rewrite'} | {_cell(r.summary)} |")
+            lines.append(f"| {family} | {link} | {' '.join(r.storages)} | {_cell(r.summary)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -87,12 +87,16 @@ def _variant(v: Variant, rules: RuleSet) -> Iterator[str]:
 
 
 def _emits(rule: Rule) -> Iterator[str]:
-    if not rule.emit:
-        yield "Rewrites ONNX into ONNX; no kernel of its own.\n"
-        return
+    for rewrite in rule.rewrite:
+        variants = f" ({', '.join(rewrite.variants)})" if rewrite.variants else ""
+        yield f"Rewrites ONNX into ONNX{variants}:\n"
+        yield "```text"
+        yield from rewrite_lines(rewrite)
+        yield "```\n"
     for entry in rule.emit:
         kernels = " + ".join(f"`{c.kernel}`" for c in entry.calls)
         stored = ", ".join(f"{n}: {stored_type_text(t)}" for n, t in entry.stored.items())
         variants = f" ({', '.join(entry.variants)})" if entry.variants else ""
         yield f"* {kernels}{variants}" + (f" with {stored}" if stored else "")
-    yield ""
+    if rule.emit:
+        yield ""

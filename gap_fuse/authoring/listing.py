@@ -25,6 +25,7 @@ class Listed:
     kernels: tuple[str, ...]
     storages: tuple[str, ...]
     file: str
+    makes: tuple[str, ...] = ()  # the operators that a rule with `rewrite` puts in place
 
 
 def list_rules(library: Library) -> tuple[Listed, ...]:
@@ -42,12 +43,15 @@ def _listed(rule: Rule) -> Listed:
         tuple(dict.fromkeys(calls)),
         storages(rule),
         rule.span.file,
+        tuple(dict.fromkeys(n.op for r in rule.rewrite for n in r.nodes)),
     )
 
 
 def storages(rule: Rule) -> tuple[str, ...]:
-    """What the rule's entries make: "float" (values as they are; "integer" where no capture can be a float), or the
-    integers that stand for reals."""
+    """What the rule makes: "rewrite" (ONNX in place of ONNX), or by its emit entries "float" (values as they are;
+    "integer" where no capture can be a float) and the integers that stand for reals."""
+    if rule.rewrite:
+        return ("rewrite",)
     results = {n for v in rule.variants for n in v.results}
     found = [stored_type_text(t).split()[0] for e in rule.emit for n, t in e.stored.items() if n in results]
     whole = bool(rule.given) and all(t.dtype.startswith(WHOLE) for t in rule.given.values())
@@ -66,7 +70,7 @@ def listing_lines(rules: Sequence[Listed]) -> Iterator[str]:
             family = r.family
         yield f"  {r.name:{width}}  {'/'.join(r.storages):{stored}}  {r.summary}"
         variants = f"{', '.join(r.variants)} -> " if len(r.variants) > 1 else ""
-        yield f"  {'':{width}}  {'':{stored}}  {variants}{', '.join(r.kernels)}"
+        yield f"  {'':{width}}  {'':{stored}}  {variants}{', '.join(r.kernels or r.makes or ['an operand'])}"
 
 
 def listing_json(rules: Sequence[Listed]) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from fusion_engine.language.printing import (
     capture_type_text,
     expression_text,
     pattern_text,
+    rewrite_lines,
     stored_type_text,
 )
 from fusion_engine.language.trees import children, rebuild, roots, tensor_names
@@ -20,6 +21,7 @@ from fusion_engine.language.types import (
     Expression,
     Named,
     Pattern,
+    Rewrite,
     Variant,
 )
 
@@ -48,6 +50,10 @@ def rule_lines(rule: Rule, rules: RuleSet) -> Iterator[str]:
         yield from _variant(variant, rules)
     for i, entry in enumerate(rule.emit, 1):
         yield from _entry(i, entry)
+    for rewrite in rule.rewrite:
+        yield from _rewrite(rewrite)
+    if rule.weights:
+        yield f"measure: {', '.join(f'{op} weighs {weight}' for op, weight in rule.weights.items())}"
     tests = [f"{t.kind} {t.expect}" for t in rule.tests]
     yield f"tests: {', '.join(tests) or 'none'}"
 
@@ -129,7 +135,12 @@ def _by_name(pattern: Pattern) -> Pattern:
     return rebuild(pattern, _by_name)
 
 
-# ---- emit ----
+# ---- rewrite, emit ----
+
+
+def _rewrite(rewrite: Rewrite) -> Iterator[str]:
+    yield f"rewrite, for {', '.join(rewrite.variants) or 'every variant'}"
+    yield from (f"  {line}" for line in rewrite_lines(rewrite))
 
 
 def _entry(i: int, entry: EmitEntry) -> Iterator[str]:

@@ -120,10 +120,10 @@ def _compared(bench: Bench, case: Case, seen: Seen, whole: Sequence[Candidate]) 
     return Outcome(case, fired=tuple(fired), verdicts=tuple(verdicts))
 
 
-def draw_case(bench: Bench, variant: Variant, entry: EmitEntry, choices: Choices) -> Case:
-    """A model of the variant in the storage that the entry takes. Raises NotDrawable."""
-    draft = draw_variant(bench.rule, variant, bench.classes, choices, _asked_for(entry))
-    if entry.stored:
+def draw_case(bench: Bench, variant: Variant, entry: EmitEntry | None, choices: Choices) -> Case:
+    """A model of the variant in the storage that the entry takes (None: as it is drawn). Raises NotDrawable."""
+    draft = draw_variant(bench.rule, variant, bench.classes, choices, _asked_for(entry) if entry else None)
+    if entry is not None and entry.stored:
         draft = _stored(draft, entry)
     model = to_model(draft)
     feeds = draw_feeds(model, choices.values, draft.limits)

@@ -18,6 +18,7 @@ from gap_fuse.proof.evaluating import draw_feeds
 from gap_fuse.proof.judging import Verdict, judge
 from gap_fuse.proof.near_misses import wrong_candidate
 from gap_fuse.proof.patterns import draw_values
+from gap_fuse.proof.rewrites import compare, lighter, rework
 from gap_fuse.proof.types import Failure
 
 
@@ -56,6 +57,9 @@ def try_example(bench: Bench, test: RuleTest) -> tuple[Failure | None, Verdict |
 
     try:
         model = example_model(test)
+        if bench.rule.rewrite:
+            message, verdict = _rewritten(bench, test, model)
+            return (None if message is None else failure(message, model)), verdict
         seen = look(bench, model)
     except NotDrawable as e:
         return failure(str(e)), None
@@ -85,3 +89,21 @@ def try_example(bench: Bench, test: RuleTest) -> tuple[Failure | None, Verdict |
     except (NotDrawable, GapFuseError) as e:
         return failure(str(e), model), None
     return (None if verdict.passed else failure(f"the result is {verdict}", model)), verdict
+
+
+def _rewritten(bench: Bench, test: RuleTest, model: onnx.ModelProto) -> tuple[str | None, Verdict | None]:
+    """The same of a rule that rewrites. Raises NotDrawable: the model, or what is left of it, does not run."""
+    seen = rework(bench, model)
+    stated = "; ".join(seen.reasons[:4]) or "nothing came near"
+    if test.kind == "rejects":
+        if seen.after.steps:
+            return f"the variant {seen.after.steps[0].variant} rewrites it", None
+        known = any(test.expect in reason for reason in seen.reasons)
+        return None if known else f"declined, but for another reason: {stated}", None
+    if not seen.made_by(test.expect):
+        return stated, None
+    if not lighter(bench, seen):
+        return "what it leaves weighs no less than what stood there", None
+    feeds = draw_feeds(model, np.random.default_rng(3))
+    verdict = compare(seen, feeds, truth_of(model, feeds))
+    return None if verdict.passed else f"what it leaves is {verdict}", verdict

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import onnx
@@ -18,6 +18,7 @@ from gap_fuse.proof.draft import NotDrawable, typed
 from gap_fuse.proof.evaluating import by_onnxruntime, draw_feeds, in_float64
 from gap_fuse.proof.judging import Truth, judge, slack_of, summands
 from gap_fuse.proof.mutations import MUTATIONS, Mutant
+from gap_fuse.proof.rewrites import rework, wrong_rewrite
 from gap_fuse.proof.types import Failure, MissCount, VariantProof
 
 
@@ -61,18 +62,44 @@ def _verdict(
 ) -> str | None:
     """What is wrong with how the rule takes the mutant (None: nothing). Raises NotDrawable: no legal model."""
     model = typed(mutant.model)
+    if bench.rule.rewrite:
+        return _rewritten(bench, variant, case, model, count, found)
     seen = look(bench, model, variant.name)
     if not seen.candidates:
-        count.declined += 1
-        if seen.reasons:
-            found.reasons[seen.reasons[0]] += 1
+        _count_declined(count, found, seen.reasons)
         return None
-    feeds = {**draw_feeds(model, np.random.default_rng(0), case.draft.limits), **_same(model, case.feeds)}
+    feeds = _feeds(case, model)
     message = wrong_candidate(bench, seen, model, feeds)
     if message is None:
         count.right += 1
         count.unchanged += _unchanged(case, by_onnxruntime(model, feeds))
     return message
+
+
+def _rewritten(
+    bench: Bench, variant: Variant, case: Case, model: onnx.ModelProto, count: MissCount, found: VariantProof
+) -> str | None:
+    seen = rework(bench, model, variant.name)
+    if not seen.after.steps:
+        _count_declined(count, found, seen.reasons)
+        return None
+    feeds = _feeds(case, model)
+    answers = by_onnxruntime(model, feeds)
+    message = wrong_rewrite(seen, model, feeds, answers)
+    if message is None:
+        count.right += 1
+        count.unchanged += _unchanged(case, answers)
+    return message
+
+
+def _count_declined(count: MissCount, found: VariantProof, reasons: Sequence[str]) -> None:
+    count.declined += 1
+    if reasons:
+        found.reasons[reasons[0]] += 1
+
+
+def _feeds(case: Case, model: onnx.ModelProto) -> dict[str, np.ndarray]:
+    return {**draw_feeds(model, np.random.default_rng(0), case.draft.limits), **_same(model, case.feeds)}
 
 
 def _same(model: onnx.ModelProto, feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -10,12 +10,13 @@ from fusion_engine.believing import names_function
 from fusion_engine.diagnostics import Span
 from fusion_engine.kernels.descriptor import Kernel
 from fusion_engine.language.trees import walk
-from fusion_engine.language.types import Alternatives, EmitEntry, OpPattern, Rule, RuleSet, Variant
+from fusion_engine.language.types import Alternatives, EmitEntry, OpPattern, Rewrite, Rule, RuleSet, Variant
 from gap_fuse.proof.applying import Bench
 from gap_fuse.proof.cases import Case, Outcome, try_case
 from gap_fuse.proof.choices import Choices, Coverage, smallest
 from gap_fuse.proof.examples import try_example
 from gap_fuse.proof.near_misses import try_near_misses
+from gap_fuse.proof.rewrites import try_rewrite
 from gap_fuse.proof.types import Failure, RuleProof, VariantProof
 
 CASES = 8
@@ -36,20 +37,21 @@ class Effort:
 
 @dataclass(eq=False)
 class _Stage:
-    """One variant with one emit entry."""
+    """One variant with one emit entry, or one of its rewrites."""
 
     bench: Bench
     variant: Variant
     at: int
-    entry: EmitEntry
+    entry: EmitEntry | Rewrite
     effort: Effort
     coverage: Coverage = field(default_factory=Coverage)
     fired: int = 0
     cases: list[Case] = field(default_factory=list)
 
-    @property
-    def name(self) -> str:
-        return f"{self.entry.calls[-1].kernel}, entry {self.at + 1}"
+    def attempt(self, choices: Choices) -> Outcome:
+        if isinstance(self.entry, Rewrite):
+            return try_rewrite(self.bench, self.variant, self.at, choices)
+        return try_case(self.bench, self.variant, self.entry, choices)
 
     def seed(self, number: int) -> int:
         return crc32(f"{self.effort.seed}/{self.bench.rule.name}/{self.variant.name}/{self.at}/{number}".encode())
@@ -88,7 +90,7 @@ def _prove_variant(bench: Bench, variant: Variant, effort: Effort, proof: RulePr
     found = VariantProof(variant.name)
     proof.variants.append(found)
     waiting = dict(options_of(bench, variant))
-    for at, entry in enumerate(bench.rule.emit):
+    for at, entry in enumerate(entries_of(bench.rule)):
         if entry.variants and variant.name not in entry.variants:
             continue
         stage = _Stage(bench, variant, at, entry, effort)
@@ -114,7 +116,7 @@ def _draw_cases(stage: _Stage, found: VariantProof, waiting: dict[tuple[Span, in
         if stage.fired >= stage.effort.cases and (not _pending(here, waiting) or number >= most // 2):
             break
         choices = Choices(stage.seed(number), stage.coverage)
-        outcome = try_case(stage.bench, stage.variant, stage.entry, choices)
+        outcome = stage.attempt(choices)
         if outcome.never:
             found.notes.append(outcome.discarded or "")
             break
@@ -128,6 +130,17 @@ def _draw_cases(stage: _Stage, found: VariantProof, waiting: dict[tuple[Span, in
             for key in outcome.case.draft.used:
                 waiting.pop(key, None)
     return None
+
+
+def entries_of(rule: Rule) -> tuple[EmitEntry | Rewrite, ...]:
+    """What a rule does with a match: its emit entries, or its rewrites."""
+    return (*rule.emit, *rule.rewrite)
+
+
+def label_of(rule: Rule, at: int) -> str:
+    """What an entry of the rule is called in a report."""
+    entry = entries_of(rule)[at]
+    return f"rewrite {at + 1}" if isinstance(entry, Rewrite) else f"{entry.calls[-1].kernel}, entry {at + 1}"
 
 
 def _pending(here: Mapping[tuple[Span, int], str], waiting: Mapping[tuple[Span, int], str]) -> bool:
@@ -154,7 +167,7 @@ def _count(stage: _Stage, found: VariantProof, outcome: Outcome) -> None:
     if outcome.declined is not None:
         found.declined[outcome.declined] += 1
     for entry in outcome.fired:
-        found.fired[f"{stage.bench.rule.emit[entry].calls[-1].kernel}, entry {entry + 1}"] += 1
+        found.fired[label_of(stage.bench.rule, entry)] += 1
     for verdict in outcome.verdicts:
         found.worst.add(verdict.worst, verdict.unit)
     if stage.at in outcome.fired:
@@ -167,7 +180,7 @@ def _failure(stage: _Stage, choices: Choices, outcome: Outcome) -> Failure:
     check, message = outcome.problem or ("", "")
 
     def replay(script: Sequence[int]) -> Outcome:
-        return try_case(stage.bench, stage.variant, stage.entry, Choices(choices.seed, None, script))
+        return stage.attempt(Choices(choices.seed, None, script))
 
     def fails(script: Sequence[int]) -> bool:
         problem = replay(script).problem
@@ -223,8 +236,8 @@ def _not_exercised(
         Failure("not exercised", name, variant.name, f"no drawn case fired by {what}", span)
         for (span, _), what in waiting.items()
     ]
-    for at, entry in enumerate(bench.rule.emit):
-        label = f"{entry.calls[-1].kernel}, entry {at + 1}"
+    for at, entry in enumerate(entries_of(bench.rule)):
+        label = label_of(bench.rule, at)
         if (not entry.variants or variant.name in entry.variants) and label not in found.fired:
             reasons = [*found.declined, *found.discarded]
             why = f": {reasons[0]}" if reasons else ""

@@ -15,7 +15,7 @@ class Failure:
     """What the proof caught: by which check, a sentence, where in the rule file, and the smallest model that shows
     it."""
 
-    check: str  # "fires", "values", "left over", "near miss: KIND", "example", "not exercised"
+    check: str  # "fires", "values", "measure", "left over", "near miss: KIND", "example", "not exercised"
     rule: str
     variant: str
     message: str

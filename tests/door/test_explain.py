@@ -77,3 +77,43 @@ def test_a_model_that_no_plan_covers_is_explained_all_the_same(tmp_path: Path) -
     assert "NonZero: no plan" in result.stdout
     assert "no rule takes the node y" in result.stderr
     assert json.loads(command("explain", tmp_path / "m.onnx", "--json").stdout)["nodes"][1]["taken_by"] == []
+
+
+CLAMPED = """
+<ir_version: 8, opset_import: ["" : 18]>
+clamped (float[1,2,5,5] x) => (float[1,3,3,3] y, float[1,3,3,3] z)
+<float[3,2,3,3] w = {WEIGHTS}, float zero = {0.0}, float two = {2.0}, float three = {3.0}> {
+  c = Conv(x, w)
+  y = Max(c, zero)
+  m = Max(y, three)
+  z = Min(m, two)
+}
+""".replace("WEIGHTS", ",".join(["0.5"] * 54))
+
+
+def test_rewrites_say_what_they_made_and_what_stopped_them(tmp_path: Path) -> None:
+    model = onnx_text(tmp_path / "m.onnx", CLAMPED)
+    nodes = command("explain", model).output.splitlines()
+    relu = next(line for line in nodes if line.split()[1:2] == ["Relu:"])
+    assert "rule conv2d (plain)" in relu
+    assert "rewritten by clamps (relu)" in relu
+    text = command("explain", model, "--rule", "clamps").output
+    assert "rule clamps" in text
+    assert ": rewrote once" in text
+    assert "rewritten by rule clamps (relu): y" in text
+    assert "rule clamps (spelled) declined: `number(lo) <= number(hi)` does not hold" in text
+    document = json.loads(command("explain", model, "--json").output)
+    assert document["rewrites"] == [{"rule": "clamps", "variant": "relu", "nodes": ["y"]}]
+
+
+def test_a_refused_rewrite_says_why(tmp_path: Path) -> None:
+    """The bound would broadcast x up: a Clip would not."""
+    text = """
+<ir_version: 8, opset_import: ["" : 18]>
+refused (float[3] x) => (float[1,3] y) <float[1,1] lo = {0.5}, float hi = {2.0}> {
+  m = Max(x, lo)
+  y = Min(m, hi)
+}
+"""
+    told = command("explain", onnx_text(tmp_path / "m.onnx", text), "--rule", "clamps").output
+    assert "the rewrite is refused: y would have the shape [3], it is [1, 3]" in told

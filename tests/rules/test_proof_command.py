@@ -37,6 +37,14 @@ def test_a_wrong_rule_shows_the_smallest_model_and_where() -> None:
     assert "drawn (float[1,1] x) => (float[1,1]" in text, "one row, one column, one term"
 
 
+def test_a_rule_that_rewrites_is_proved_too() -> None:
+    code, text = run("rules", "test", "clamps", "--cases", "2", "--mutants", "1")
+    assert code == 0, text
+    assert "relu: drawn 2, fired 2" in text
+    assert "  2  rewrite 1" in text
+    assert text.rstrip().endswith("3 tests of their own: proved")
+
+
 def test_json_says_everything() -> None:
     code, text = run("rules", "test", str(WRONG / "inner_output.yaml"), "--cases", "1", "--json")
     (rule,) = json.loads(text)["rules"]

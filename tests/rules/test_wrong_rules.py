@@ -21,6 +21,8 @@ CAUGHT = {  # the checks that find it
     "absent_attribute": {"values"},
     "maxpool_padded_with_0": {"values"},
     "multiplier_of_8_bits": {"values"},
+    "rewrite_drops_the_value": {"values"},
+    "rewrite_any_clamps": {"values"},
 }
 
 
