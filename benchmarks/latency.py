@@ -61,7 +61,7 @@ def random_samples(graph: FusedGraph) -> Samples:
     """One seeded sample."""
     rng = np.random.default_rng(0)
     drawn = {n: rng.standard_normal((1, *graph.buffer[n].shape)) * 32 for n in graph.inputs}
-    return Samples(1, {n: v.astype(graph.buffer[n].dtype) for n, v in drawn.items()}, {})
+    return Samples(1, {n: v.astype(graph.buffer[n].dtype) for n, v in drawn.items()})
 
 
 def onnxruntime(live: object, samples: Samples, repeat: int) -> float:

@@ -70,7 +70,7 @@ def _prove(
         return []
     model = _single(fused, node, free, list(constants.values()), graph)
     feeds = {n: reference[n] for n in free}
-    truth = run_oracle(model, results, Samples(1, {n: v[None] for n, v in feeds.items()}, {}))
+    truth = run_oracle(model, results, Samples(1, {n: v[None] for n, v in feeds.items()}))
 
     def exact(name: str) -> np.ndarray | None:
         answers = in_float64(model, [name], feeds)

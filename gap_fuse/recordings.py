@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 import onnx
 from onnx import helper
 
 from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span, did_you_mean
+from fusion_engine.npz import Header, read_headers, read_rows
+from gap_fuse.arrays import find_array
 
 Shape = tuple[int | None, ...]
 
@@ -48,9 +48,9 @@ def open_ports(model: onnx.ModelProto) -> tuple[OpenPort, ...]:
 def open_recording(path: Path, ports: Sequence[OpenPort]) -> Recording:
     """Find each input's array by its header: named NAME or in:NAME (`/` may be `|`), one sample, or several along a
     leading axis. Raises GapFuseError for a file that is none, missing names, shapes or types that do not fit."""
-    headers = _headers(path)
+    headers = read_headers(path)
     members = {p.name: _member(path, p, headers) for p in ports}
-    shapes = {p.name: _samples_first(path, p, *headers[members[p.name]]) for p in ports}
+    shapes = {p.name: _samples_first(path, p, headers[members[p.name]]) for p in ports}
     counts = {name: shape[0] for name, shape in shapes.items()}
     if not ports:
         raise GapFuseError(Diagnostic("the model has no inputs to record samples of"))
@@ -83,38 +83,10 @@ def _port(info: onnx.ValueInfoProto) -> OpenPort:
     return OpenPort(info.name, np.dtype(helper.tensor_dtype_to_np_dtype(tensor.elem_type)), shape)
 
 
-def _headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = [n for n in archive.namelist() if n.endswith(".npy")]
-            return {n.removesuffix(".npy"): _header(archive, n)[:2] for n in names}
-    except FileNotFoundError:
-        raise GapFuseError(Diagnostic("no such file", Span(str(path)))) from None
-    except (zipfile.BadZipFile, ValueError, EOFError, OSError) as e:
-        raise GapFuseError(
-            Diagnostic(f"not a readable npz file: {e}", Span(str(path)), help="write it with numpy.savez")
-        ) from e
-
-
-def _header(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], np.dtype, bool]:
-    with archive.open(name) as stream:
-        return _read_header(stream)
-
-
-def _read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype, bool]:
-    version = np.lib.format.read_magic(stream)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, fortran, dtype = read(stream)
-    if dtype.hasobject:
-        raise ValueError("an array of pickled objects")
-    return shape, dtype, fortran
-
-
-def _member(path: Path, port: OpenPort, headers: Mapping[str, object]) -> str:
-    plain = port.name.replace("/", "|")
-    for name in (port.name, f"in:{port.name}", plain, f"in:{plain}"):
-        if name in headers:
-            return name
+def _member(path: Path, port: OpenPort, headers: Mapping[str, Header]) -> str:
+    found = find_array(headers, port.name)
+    if found is not None:
+        return found
     held = ", ".join(sorted(headers)) or "nothing"
     raise GapFuseError(
         Diagnostic(
@@ -125,8 +97,9 @@ def _member(path: Path, port: OpenPort, headers: Mapping[str, object]) -> str:
     )
 
 
-def _samples_first(path: Path, port: OpenPort, shape: tuple[int, ...], dtype: np.dtype) -> tuple[int, ...]:
+def _samples_first(path: Path, port: OpenPort, header: Header) -> tuple[int, ...]:
     """The array's shape with a sample axis first."""
+    shape, dtype = header.shape, header.dtype
     if dtype != port.dtype:
         raise GapFuseError(
             Diagnostic(
@@ -136,7 +109,9 @@ def _samples_first(path: Path, port: OpenPort, shape: tuple[int, ...], dtype: np
             )
         )
     wanted = port.shape
-    if wanted is None or (len(shape) == len(wanted) + 1 and _fits(shape[1:], wanted)):
+    if wanted is None:
+        return shape or (1,)
+    if len(shape) == len(wanted) + 1 and _fits(shape[1:], wanted):
         return shape
     if wanted and wanted[0] in (None, 1) and _fits(shape[1:], wanted[1:]):
         return shape
@@ -158,27 +133,8 @@ def _rows(recording: Recording, port: OpenPort, step: int, start: int, stop: int
     shape = recording.shapes[port.name]
     row = shape[1:]
     whole = port.shape is not None and len(row) == len(port.shape)
-    for block in _blocks(recording.path, recording.members[port.name], row, step, start, stop):
+    for block in read_rows(recording.path, recording.members[port.name], row, step, start, stop):
         if recording.stacked:
             yield block
         else:
             yield block.reshape(row if whole else (1, *row))
-
-
-def _blocks(path: Path, member: str, row: tuple[int, ...], step: int, start: int, stop: int) -> Iterator[np.ndarray]:
-    """Rows start..stop of an array in the file, `step` at a time; an array in Fortran order is read whole."""
-    with zipfile.ZipFile(path) as archive, archive.open(f"{member}.npy") as stream:
-        _, dtype, fortran = _read_header(stream)
-        size = int(np.prod(row, dtype=np.int64)) * dtype.itemsize
-        if fortran or not size:
-            rows = _whole(path, member).reshape(-1, *row)
-            yield from (rows[at : min(stop, at + step)] for at in range(start, stop, step))
-            return
-        stream.seek(start * size, 1)
-        for at in range(start, stop, step):
-            yield np.frombuffer(stream.read(size * (min(stop, at + step) - at)), dtype).reshape(-1, *row)
-
-
-def _whole(path: Path, member: str) -> np.ndarray:
-    with np.load(path, allow_pickle=False) as arrays:
-        return np.ascontiguousarray(arrays[member])

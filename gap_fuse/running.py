@@ -153,15 +153,27 @@ def _unpack(path: Path, layout: Sequence[Port], count: int) -> dict[str, np.ndar
 
 
 def _counters(path: Path, count: int) -> dict[str, dict[str, tuple[int, int]]]:
-    """Per call and hop, divided by the number of inferences (which is exact: every inference moves the same)."""
+    """Per call and hop, of one inference. Raises GapFuseError where the inferences did not all move the same."""
     if not path.is_file():  # the fast port counts nothing
         return {}
     entries = json.loads(path.read_text())
     return {
-        e["call"]: {hop: (v["bytes"] // count, v["transfers"] // count) for hop, v in e.items() if hop != "call"}
+        e["call"]: {
+            hop: (_each(v["bytes"], count, e["call"]), _each(v["transfers"], count, e["call"]))
+            for hop, v in e.items()
+            if hop != "call"
+        }
         for e in entries
         if e["call"] != "opening"
     }
+
+
+def _each(total: int, count: int, call: str) -> int:
+    if total % count:
+        raise GapFuseError(
+            Diagnostic(f"{call}: {total} bytes or transfers in {count} inferences: not all move the same")
+        )
+    return total // count
 
 
 def counter_mismatches(compiled: Compiled, execution: Execution) -> tuple[str, ...]:
@@ -190,7 +202,7 @@ def run(folder: Path | str, inputs: Path | str, output: Path | str) -> Mapping[s
     GapFuseError for bad input."""
     compiled = read_compiled(Path(folder))
     graph = compiled.graph
-    samples = read_samples(Path(inputs), ports(compiled, graph.inputs), ports(compiled, graph.outputs))
+    samples = read_samples(Path(inputs), ports(compiled, graph.inputs))
     outputs = execute(compiled, samples).outputs
     try:
         write_samples(Path(output), outputs)

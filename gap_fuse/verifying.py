@@ -38,10 +38,8 @@ def verify(
     """Build the C in `folder`, run it and compare; see Verdict. Raises GapFuseError for bad input or where it cannot
     be built."""
     compiled = read_compiled(Path(folder))
-    ins, outs = ports(compiled, compiled.graph.inputs), ports(compiled, compiled.graph.outputs)
-    data = (
-        read_samples(Path(inputs), ins, outs, samples) if inputs else draw_samples(ins, samples or DRAWN_SAMPLES, seed)
-    )
+    ins = ports(compiled, compiled.graph.inputs)
+    data = read_samples(Path(inputs), ins, samples) if inputs else draw_samples(ins, samples or DRAWN_SAMPLES, seed)
     sanitizers = "address,undefined" if sanitize else ""
     few = first(data, REFERENCE_SAMPLES)
     traced = [execute(compiled, few, Build(sanitizers, trace=True), timing=t, seed=seed + 1) for t in TIMINGS]
@@ -144,7 +142,7 @@ def _agreement(compiled: Compiled, name: str, got: np.ndarray, wanted: np.ndarra
 def first(data: Samples, count: int) -> Samples:
     """The first samples of several."""
     n = min(count, data.count)
-    return Samples(n, {k: a[:n] for k, a in data.inputs.items()}, {}, None)
+    return Samples(n, {k: a[:n] for k, a in data.inputs.items()})
 
 
 def output_step(graph: FusedGraph, name: str) -> float:

@@ -7,15 +7,13 @@ An .npz of plain arrays (no pickles): `header`, JSON text as bytes, and per tens
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Mapping
 from dataclasses import fields
-from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 
-from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
+from fusion_engine.npz import load_arrays, opened, write_arrays
 from quantizer.statistics.collecting import Statistics, Tally
 from quantizer.statistics.populations import Populations
 
@@ -35,30 +33,13 @@ def write_shard(statistics: Statistics, path: Path) -> None:
     arrays = {"header": np.frombuffer(text.encode(), np.uint8)}
     for k, (_, t) in enumerate(tallies):
         arrays |= {f"{k}/{column}": getattr(t.populations, column) for column in COLUMNS}
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, array in arrays.items():
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), _npy(array), zipfile.ZIP_DEFLATED)
+    write_arrays(path, arrays, compressed=True)
 
 
 def read_shard(path: Path) -> Statistics:
     """Read what `write_shard` wrote. Raises GapFuseError for anything else."""
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            return _statistics({name: archive[name] for name in archive.files})
-    except FileNotFoundError:
-        raise GapFuseError(Diagnostic("no such file", Span(str(path)))) from None
-    except (ValueError, KeyError, TypeError, AttributeError, EOFError, OSError, zipfile.BadZipFile) as e:
-        raise GapFuseError(
-            Diagnostic(
-                f"not a shard of tensor statistics: {e}", Span(str(path)), help="`gap-fuse stats -o X.npz` writes them"
-            )
-        ) from e
-
-
-def _npy(array: np.ndarray) -> bytes:
-    buffer = BytesIO()
-    np.lib.format.write_array(buffer, np.ascontiguousarray(array), allow_pickle=False)
-    return buffer.getvalue()
+    with opened(path, "a shard of tensor statistics", "`gap-fuse stats -o X.npz` writes them"):
+        return _statistics(load_arrays(path))
 
 
 def _statistics(arrays: Mapping[str, np.ndarray]) -> Statistics:

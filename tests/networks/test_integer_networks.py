@@ -31,7 +31,7 @@ def test_dory_networks_answer_as_onnxruntime_bit_for_bit(model: str, shared: Pat
     assert [str(p) for p in proofs if p.found.model.differing and not p.function.startswith("log_softmax")] == []
     made = run_reference(result.graph, result.kernels, feeds)
     result.write(tmp_path)
-    run = execute(read_compiled(tmp_path), Samples(1, {name: feeds[name][None]}, {}), Build(trace=True))
+    run = execute(read_compiled(tmp_path), Samples(1, {name: feeds[name][None]}), Build(trace=True))
     chains = [b for c in result.graph.calls if c.kernel == "map_f32" for _, b in c.results]
     assert chains
     assert [b for b in chains if not np.array_equal(run.buffers[b][0], made[b])] == []
@@ -44,7 +44,7 @@ def test_deeploy_network_answers_as_it_was_recorded(shared: Path, tmp_path: Path
     x, wanted = recorded(folder / "inputs.npz", "input"), recorded(folder / "outputs.npz", "output")
     assert np.array_equal(run_reference(result.graph, result.kernels, {"input": x})["output"], wanted)
     result.write(tmp_path)
-    run = execute(read_compiled(tmp_path), Samples(1, {"input": x[None]}, {}), Build())
+    run = execute(read_compiled(tmp_path), Samples(1, {"input": x[None]}), Build())
     assert np.array_equal(run.outputs["output"][0], wanted)
 
 
