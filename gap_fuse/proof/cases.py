@@ -106,7 +106,7 @@ def _compared(bench: Bench, case: Case, seen: Seen, whole: Sequence[Candidate]) 
         try:
             got = compute(seen.view, chosen, case.feeds, bench.kernels)
         except GapFuseError as e:
-            return Outcome(case, problem=("values", f"entry {chosen.emit}: {e.diagnostics[0].message}"))
+            return Outcome(case, problem=("values", f"emit entry {chosen.emit + 1}: {e}"))
         except Exception as e:  # the references are the kernel author's own code
             return Outcome(case, problem=("values", f"the reference fails: {type(e).__name__}: {e}"))
         verdict = judge(got, truth, case.roundings, rule_entry.within)

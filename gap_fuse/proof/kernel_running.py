@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import tempfile
@@ -15,7 +16,7 @@ from fusion_engine.kernels.descriptor import Kernel
 from gap_fuse.proof.kernel_calls import KernelCall
 from gap_fuse.proof.kernel_proving import ImplementationProof
 from gap_fuse.proof.kernel_worker import Task
-from gap_fuse.proof.tiles.building import COMPILER, FLAGS
+from gap_fuse.proof.tiles.building import COMPILER, FLAGS, LIMIT
 
 SANITIZERS = ("-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 MARKS = ("runtime error:", "ERROR: AddressSanitizer", "READ of", "WRITE of", "#0 ", "SUMMARY")
@@ -112,6 +113,8 @@ def _heard(
 
 def _last_words(text: str, code: int) -> str:
     """The sanitizer's finding and where, or the signal."""
+    if code == -signal.SIGVTALRM:
+        return f"the C does not end: one tile took more than {LIMIT} s"
     lines = [line.strip() for line in text.splitlines()]
     telling = [line for line in lines if any(mark in line for mark in MARKS) and not line.startswith("====")]
     return "the C ends the process: " + (" | ".join(telling[:SHOWN]) or f"exit code {code}; {' '.join(lines[-SHOWN:])}")

@@ -12,9 +12,11 @@ from gap_fuse.proof.kernel_running import sanitizer_runtime
 
 FOLDER = Path(__file__).parent / "wrong"
 CAUGHT = {  # words of the failure
+    "another_symbol": "defines no function `gf_another_symbol`",
     "border_off_by_one": "integers differ",
     "clamp_ignored": "integers differ",
     "cycles_fall": "cycles fall",
+    "does_not_end": "does not end",
     "reads_past_the_row": "AddressSanitizer",
     "signed_overflow": "signed integer overflow",
     "unsigned_overflow": "integers differ",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
+import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -20,6 +21,7 @@ from tiler.emit.args import ArgMember
 from tiler.emit.sources import KernelSource, common_headers, kernel_source
 
 COMPILER = os.environ.get("CC", "gcc")
+LIMIT = 10  # seconds of computing that one tile may take; milliseconds are usual
 FLAGS = (
     "-std=c99",
     "-Wall",
@@ -62,15 +64,25 @@ void gf_reveal(const void *p, unsigned long n) { (void)p; (void)n; }
 
 
 class Library:
-    """A loaded implementation. `run(args, order)` calls it for every core number of `order` in turn."""
+    """A loaded implementation. `run(args, order)` calls it for every core number of `order` in turn.
 
-    def __init__(self, path: Path, symbol: str) -> None:
-        self._lib = ctypes.CDLL(str(path))
-        self._fn = ctypes.cast(getattr(self._lib, symbol), ctypes.c_void_p)
+    Raises GapFuseError for one that defines no such function. C that does not end is killed with the process
+    (SIGVTALRM) after `LIMIT` seconds of computing.
+    """
+
+    def __init__(self, path: Path, symbol: str, unit: str) -> None:
+        try:
+            self._lib = ctypes.CDLL(str(path))
+            self._fn = ctypes.cast(getattr(self._lib, symbol), ctypes.c_void_p)
+        except (OSError, AttributeError) as e:
+            what = f"{unit} defines no function `{symbol}`" if isinstance(e, AttributeError) else f"{unit}: {e}"
+            raise GapFuseError(Diagnostic(what, help="it is the `symbol` of kernel.yaml")) from e
 
     def run(self, args: ctypes.Structure, order: tuple[int, ...]) -> None:
         numbers = (ctypes.c_int * len(order))(*order)
+        signal.setitimer(signal.ITIMER_VIRTUAL, LIMIT)
         self._lib.gf_run_cores(self._fn, ctypes.byref(args), len(order), numbers)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
     def hide(self, address: int, size: int) -> None:
         """Whoever touches these bytes from C is reported, where the address sanitizer is built in."""
@@ -107,12 +119,12 @@ def _library(symbol: str, unit: str, files: tuple[tuple[str, str], ...], flags: 
     path = _folder() / f"{key}.so"
     if not path.exists():
         compile_library(path, KernelSource(symbol, unit, dict(files)), flags)
-    return Library(path, symbol)
+    return Library(path, symbol, unit)
 
 
 @cache
 def _folder() -> Path:
-    folder = Path(tempfile.gettempdir()) / "gap_fuse_kernel_cache"
+    folder = Path(tempfile.gettempdir()) / f"gap_fuse_kernel_cache_{os.getuid()}"
     folder.mkdir(exist_ok=True)
     return folder
 

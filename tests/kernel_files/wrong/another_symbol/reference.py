@@ -1,0 +1,2 @@
+def another_symbol(x):
+    return x

@@ -1,0 +1,2 @@
+def does_not_end(x):
+    return x
