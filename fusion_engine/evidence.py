@@ -85,9 +85,15 @@ def _place(nodes: Sequence[ViewNode]) -> str:
     functions = [s for s in common if s.kind == FUNCTION]
     modules = [s for s in common if s.kind != FUNCTION and s.name and s.cls[:1] and _is_class(s)]
     if functions:
-        domain, _, name = functions[-1].cls.rpartition(".")
-        return f"function {domain}::{name} {functions[-1].name}"
+        return f"function {_call(functions[-1].cls)} {functions[-1].name}"
     return f"scope {modules[-1].cls} {modules[-1].name}" if modules else ""
+
+
+def _call(cls: str) -> str:
+    """`my.blocks.Gate.1` -> `my.blocks::Gate.1`: the number of an instance is part of the name."""
+    parts = cls.split(".")
+    at = -2 if parts[-1].isdigit() and len(parts) > 2 else -1
+    return f"{'.'.join(parts[:at])}::{'.'.join(parts[at:])}"
 
 
 def _is_class(scope: Scope) -> bool:

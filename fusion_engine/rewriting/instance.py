@@ -68,13 +68,14 @@ class _Writer:
         self.real = np.dtype(real if real.startswith("float") else "float32")
         origins = (o for i in sorted(self.solution.nodes) for o in self.space.nodes[i].origins)
         self.origins = tuple(dict.fromkeys(origins))
-        self.scopes = self.space.nodes[self.space.producer[self.root]].scopes
+        self.maker = self.space.nodes[self.space.producer[self.root]]  # what the file says of it goes on
 
     def node(self, template: NodeTemplate) -> Node:
         inputs = [v for i in template.inputs for v in self._operands(i)]
         outputs = [self.names.setdefault(o, self._fresh(o[:-1])) for o in template.outputs]
         attrs = {name: self._attribute(e) for name, e in template.attrs}
-        return Node(template.op, inputs, outputs, attrs, self.origins, self.scopes)
+        maker = self.maker
+        return Node(template.op, inputs, outputs, attrs, self.origins, maker.scopes, metadata=maker.metadata)
 
     def value(self, expression: Expression) -> str:
         found = list(self._operands(expression))

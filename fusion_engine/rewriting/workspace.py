@@ -58,6 +58,7 @@ class Workspace:
                 origins=node.origins,
                 scopes=node.scopes,
                 overload=node.overload,
+                metadata=node.metadata,
             )
         )
         for value in dict.fromkeys(node.inputs):

@@ -65,6 +65,7 @@ def _draft_node(node: ViewNode) -> Node:
         node.scopes,
         overload=node.overload,
         captures=node.captures,
+        metadata=node.metadata,
     )
 
 

@@ -278,6 +278,13 @@ def test_two_kept_functions_of_one_name_run_in_onnxruntime(rules: RuleSet, shipp
 # ---- functions nobody claims ----
 
 
+def test_the_number_of_an_instance_is_part_of_its_name(rules: RuleSet, shipped: Mapping[str, Kernel]) -> None:
+    """The evidence read `my.blocks.Gate::1`."""
+    proto = called("y = Neg(x)", "Gate")
+    proto.functions[0].name = proto.graph.node[0].op_type = "Gate.1"
+    assert evidence(planned(proto, rules, shipped)) == ["operator, in function my.blocks::Gate.1 y"]
+
+
 def test_names_inside_a_call_are_not_the_graphs(rules: RuleSet, shipped: Mapping[str, Kernel]) -> None:
     """The call `y` makes `y/s` of its `s`; the graph has a `y/s` already."""
     proto = called("s = Neg(x)  y = Exp(s)", graph="s = Abs(x)  t = {f}(s)  y = Tanh(t)")
@@ -293,5 +300,6 @@ def test_functions_nobody_claims_are_inlined_with_their_metadata(rules: RuleSet,
     proto.graph.node[0].metadata_props.add(key="author", value="me")
     proto.functions[0].node[-1].metadata_props.add(key="author", value="you")
     found = planned(proto, none, shipped)
-    assert [dict(n.metadata)["author"] for n in found.view.nodes] == ["me", "me", "you"]
+    said = [(n.op, dict(n.metadata)["author"]) for n in found.view.nodes]
+    assert said == [("Add", "me"), ("Clip", "you")]  # Max and Min were rewritten; what Min said goes on
     assert evidence(found) == ["structure, in function my.blocks::Ramp y"]
