@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from fusion_engine.diagnostics import did_you_mean
-from fusion_engine.expr import Apply, Expr, ExprError, names, parse_expr
+from fusion_engine.expr import Apply, Expr, ExprError, Name, names, parse_expr
 from fusion_engine.kernels.descriptor import Implementation, Kernel, OperandType
 from fusion_engine.kernels.signature import DTYPES
 from fusion_engine.marked_yaml import Marked, Problems
@@ -35,6 +35,7 @@ class _Checker:
         self.symbols = {d.lstrip("*") for o in kernel.operands for d in o.dims if not d.isdigit()}
         self.symbols |= {s.lstrip("*") for s, _ in kernel.sizes}
         self.attrs = {a.name for a in kernel.attrs}
+        self.groups = {d[1:] for o in kernel.operands for d in o.dims if d.startswith("*")}
         self.axes = dict(kernel.axes)
 
     def at(self, *path: str) -> Marked:
@@ -123,9 +124,9 @@ class _Checker:
             if len(access.index) != len(operand.dims):
                 text = f"`{operand.name}` has {len(operand.dims)} dims, its access {len(access.index)} indices"
                 self.problems.append(m.error(text))
-            for index in access.index:
+            for index, dim in zip(access.index, operand.dims, strict=False):
                 if index is not None:
-                    self._index(index, operand, m)
+                    self._index(index, dim, operand, m)
         reached = {a.operand for a in kernel.access}
         for o in kernel.operands:
             if o.name not in reached and o.dims:
@@ -142,12 +143,17 @@ class _Checker:
             if extent[1:] not in self.symbols:
                 self.problems.append(m.error(f"`{extent}` is no group of the signature"))
             return
+        if extent in self.groups:
+            self.problems.append(m.error(f"`{extent}` is a group of axes, not a size", f'write "*{extent}"'))
+            return
         try:
             self.bound(parse_expr(extent), self.symbols | self.attrs, m, f"the extent of {axis}")
         except ExprError as e:
             self.problems.append(m.error(e.message))
 
-    def _index(self, index: Expr, operand: OperandType, m: Marked) -> None:
+    def _index(self, index: Expr, dim: str, operand: OperandType, m: Marked) -> None:
+        if dim.startswith("*") and not isinstance(index, Name):
+            self.problems.append(m.error(f"the index of the group {dim} of `{operand.name}` is not an axis alone"))
         self.bound(index, set(self.axes) | self.symbols | self.attrs, m, f"the access of `{operand.name}`")
         reason = why_not_monotone(index, frozenset(self.axes))
         if reason:
@@ -165,6 +171,9 @@ class _Checker:
         def here(key: str) -> Marked:
             return m.get(key) or m
 
+        if i.rank is None and any(extent.startswith("*") for extent in self.axes.values()):
+            help_ = "`rank: 1` sees any shape as at most one axis i0"
+            self.problems.append(m.error("it takes a group of any rank but states no `rank`", help_))
         for key, used, known in (
             ("whole", i.whole, axes),
             ("team", (i.team,) if i.team else (), {*axes, "largest"}),

@@ -91,6 +91,10 @@ def read_orders(
     if m.kind == "scalar" and m.text.strip() == "same":
         names = [o.name for o in operands if not o.const]
         return {name: "any" if i == 0 else f"same:{names[0]}" for i, name in enumerate(names)}
+    if m.kind == "scalar":
+        help_ = "or a map by operand: `{x: any, y: same:x}`"
+        problems.append(m.error(f"`{m.text}` is no order of all operands; that is `same`", help_))
+        return {}
     by_name = {o.name: o for o in operands}
     result: dict[str, tuple[str, ...] | str] = {}
     for key, value in pairs(m, "orders", problems):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from fusion_engine.diagnostics import Diagnostic, GapFuseError
 from fusion_engine.language.captures import read_capture_type
+from fusion_engine.language.draws import read_draw
 from fusion_engine.language.emits import read_entry
 from fusion_engine.language.file_model import RuleFile, TestSection
 from fusion_engine.language.rewrites import read_rewrites, read_weights
@@ -33,7 +34,7 @@ def read_rule(document: Marked, library: Library, problems: list[Diagnostic]) ->
         name=as_text(document.get("rule"), "rule", problems) or "",
         summary=as_text(document.get("summary"), "summary", problems) or "",
         given=given,
-        draw=_draw(document.get("draw"), problems),
+        draw=read_draw(document, problems),
         variants=_variants(document, library, given, problems),
         emit=_entries(document, problems),
         tests=_tests(document, problems),
@@ -64,14 +65,6 @@ def _given(mark: Marked | None, problems: list[Diagnostic]) -> dict[str, Capture
             found[name.strip()] = type_
         waiting = []
     problems.extend(w.error(f"`{w.text}` has no type") for w in waiting)
-    return found
-
-
-def _draw(mark: Marked | None, problems: list[Diagnostic]) -> dict[str, object]:
-    """Drawing ranges as plain values: texts such as `1..8`, or lists of texts."""
-    found: dict[str, object] = {}
-    for key, value in pairs(mark, "draw", problems):
-        found[key.text] = tuple(i.text for i in value.items) if value.kind == "list" else value.text
     return found
 
 

@@ -148,6 +148,21 @@ def test_groups_broadcast_and_variadic_parts_join(tmp_path: Path) -> None:
     assert kernels["add"].implementations[0].orders == {"a": "any", "b": "same:a", "y": "same:a"}
 
 
+GROUP = """
+kernel: conv
+summary: Any shape.
+signature:
+  inputs: {x: "float32[*S]"}
+  outputs: {y: "float32[*S]"}
+axes: {i: "*S"}
+access: |
+  x[i]
+  y[i]
+implementations:
+- {name: portable, source: conv.c, symbol: conv, rank: 1, orders: same, team: i, cycles: 20 + i}
+"""
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
@@ -181,6 +196,21 @@ def test_each_mistake_is_reported_at_its_place(tmp_path: Path, old: str, new: st
     error = failure(tmp_path, CONV.replace(old, new, 1))
     assert words in str(error)
     assert all(d.span is not None and d.span.line for d in error.diagnostics)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('{i: "*S"}', "{i: S}", 'write "*S"'),
+        ("x[i]", "x[i + 1]", "is not an axis alone"),
+        ("rank: 1, ", "", "states no `rank`"),
+        ("orders: same", "orders: any", "that is `same`"),
+    ],
+)
+def test_mistakes_about_groups(tmp_path: Path, old: str, new: str, words: str) -> None:
+    """They passed `rules check`; the first was a traceback in `kernels test`."""
+    assert old in GROUP
+    assert words in str(failure(tmp_path, GROUP.replace(old, new, 1)))
 
 
 def test_the_caret_stands_under_the_guilty_part_of_a_block(tmp_path: Path) -> None:

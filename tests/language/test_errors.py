@@ -84,6 +84,23 @@ def test_expression_places_in_every_yaml_style(tmp_path: Path) -> None:
         assert d.source[d.span.col - 1 : d.span.end - 1] == word
 
 
+@pytest.mark.parametrize(
+    ("draw", "words", "guilty"),
+    [
+        ("{S: 9..1 dims of 1..2}", "the range `9..1` is empty", "9..1 dims of 1..2"),
+        ("{S: 1..9}", "`*S` is a group of axes", "1..9"),
+        ("{T: 1..9}", "nothing of the rule is named `T`", "T"),
+    ],
+)
+def test_a_mistake_in_draw_has_its_place(tmp_path: Path, draw: str, words: str, guilty: str) -> None:
+    """The first two were tracebacks in `rules test`, the third said nothing."""
+    (hit,) = problems(tmp_path, simple("y = Relu(x)", given='{x: "real[*S]"}', more=f"draw: {draw}\n"))
+    assert words in hit.message
+    assert hit.span is not None
+    assert hit.source is not None
+    assert hit.source[hit.span.col - 1 : hit.span.end - 1] == guilty
+
+
 def test_unicode_before_the_mistake_keeps_the_column(tmp_path: Path) -> None:
     (hit,) = problems(tmp_path, simple('y = "münchen::Thing"(x) + nöö[op](x)'))
     assert hit.span is not None
