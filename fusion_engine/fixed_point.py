@@ -9,6 +9,8 @@ once. Then the zero point is added and the result clamped.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 FloatLike = float | np.ndarray
@@ -17,18 +19,24 @@ FloatLike = float | np.ndarray
 def multiplier(factor: FloatLike) -> np.ndarray:
     """The 31-bit integer mul of `factor` (int32, same shape). Raises ValueError where a factor is not positive,
     finite or in range."""
-    return _split(factor)[0]
+    return _parts(factor)[0]
 
 
 def shift(factor: FloatLike) -> np.ndarray:
     """The right shift that goes with `multiplier(factor)` (uint8, same shape)."""
-    return _split(factor)[1]
+    return _parts(factor)[1]
 
 
-def _split(factor: FloatLike) -> tuple[np.ndarray, np.ndarray]:
+def _parts(factor: FloatLike) -> tuple[np.ndarray, np.ndarray]:
     f = np.asarray(factor, dtype=np.float64)
+    return _split(f.tobytes(), f.shape)
+
+
+@lru_cache(maxsize=64)  # multiplier and shift are asked for one after the other
+def _split(factors: bytes, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    f = np.frombuffer(factors, np.float64).reshape(shape)
     if not np.all(np.isfinite(f)) or np.any(f <= 0):
-        raise ValueError(f"a requantisation factor must be positive and finite, not {factor}")
+        raise ValueError(f"a requantisation factor must be positive and finite, not {f}")
     mantissa, exponent = np.frexp(f)  # f = mantissa * 2**exponent, mantissa in [0.5, 1)
     mul = np.rint(mantissa * 2.0**31).astype(np.int64)
     carry = mul == 2**31
@@ -38,8 +46,11 @@ def _split(factor: FloatLike) -> tuple[np.ndarray, np.ndarray]:
     mul = np.where(tiny, mul >> np.minimum(right - 62, 40), mul)
     right = np.where(tiny, 62, right)
     if np.any(right < 1):
-        raise ValueError(f"a requantisation factor must be below 2**30, not {factor}")
-    return mul.astype(np.int32), right.astype(np.uint8)
+        raise ValueError(f"a requantisation factor must be below 2**30, not {f}")
+    parts = mul.astype(np.int32), right.astype(np.uint8)
+    for part in parts:
+        part.flags.writeable = False
+    return parts
 
 
 def requantise(acc: np.ndarray, mul: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -44,6 +44,7 @@ Value = Any  # Binding, ValueRef, numpy array, int, float, str, bool, tuple of n
 
 
 Environment = Mapping[str, Value]
+PLAIN = frozenset((bool, int, float, np.ndarray))  # numbers as they are
 
 
 class NotKnownError(Exception):
@@ -102,12 +103,16 @@ def truth_of(value: Value) -> bool:
 def array_of(value: Value) -> np.ndarray:
     """Numbers of a value: floats as float64, everything else as it is."""
     array = elements_of(value)
+    if array.dtype == np.float64:
+        return array
     kind = array.dtype.kind  # bfloat16's is V; its name numpy works out anew each time
     return array.astype(np.float64) if kind == "f" or (kind == "V" and array.dtype.name == "bfloat16") else array
 
 
 def elements_of(value: Value) -> np.ndarray:
     """Numbers of a value in their own element type: for what only moves them."""
+    if type(value) in PLAIN:
+        return np.asarray(value)
     if value is None:
         raise NotKnownError("a value that is absent; give it a meaning with given(v, default)")
     if isinstance(value, Binding):

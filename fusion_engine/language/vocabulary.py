@@ -70,6 +70,8 @@ def evaluate_expression(expr: Expression, env: Environment) -> Value:
     A bare name of a non-constant tensor gives its Binding; `stored(x)` of one gives a `ValueRef` to the integers.
     """
     try:
+        if not isinstance(expr, EApply):  # entering errstate takes longer than a name
+            return _evaluate(expr, env)
         with np.errstate(all="ignore"):
             return _evaluate(expr, env)
     except NotKnownError as e:
@@ -80,22 +82,15 @@ def evaluate_expression(expr: Expression, env: Environment) -> Value:
 
 def _evaluate(expr: Expression, env: Environment) -> Value:
     match expr:
-        case ELiteral(value=value):
-            return value
-        case EName(name=name):
-            return _lookup(name, env)
-        case EList(items=items):
-            return tuple(item(_evaluate(i, env)) for i in items)
-        case EApply(fn=("and" | "or") as fn, args=args):
-            return _junction(fn == "and", args, env)
-        case EApply(fn="ifelse", args=(test, then, other)):
-            return _evaluate(then if truth_of(_evaluate(test, env)) else other, env)
-        case EApply(fn="given", args=(value, default)):
-            found = _evaluate(value, env)
-            return _evaluate(default, env) if found is None else found
-        case EApply(fn=fn, args=args):
-            return _apply(fn, args, env)
-    raise AssertionError(expr)
+        case EName():
+            return _lookup(expr.name, env)
+        case EApply():
+            lazily = LAZY.get(expr.fn)
+            return lazily(expr.args, env) if lazily is not None else _apply(expr.fn, expr.args, env)
+        case ELiteral():
+            return expr.value
+        case EList():
+            return tuple(item(_evaluate(i, env)) for i in expr.items)
 
 
 def _lookup(name: str, env: Environment) -> Value:
@@ -108,11 +103,15 @@ def _lookup(name: str, env: Environment) -> Value:
 
 
 def _apply(fn: str, args: tuple[Expression, ...], env: Environment) -> Value:
+    operator = OPERATORS.get(fn)
+    if operator is not None:
+        return operator(*[_evaluate(a, env) for a in args])
+    word = FUNCTIONS[fn]
+    if not word.keywords:
+        return word.call(*[_evaluate(a, env) for a in args])
     words = {_keyword(a): _evaluate(a.args[1], env) for a in args if isinstance(a, EApply) and a.fn == "="}
     plain = [_evaluate(a, env) for a in args if not (isinstance(a, EApply) and a.fn == "=")]
-    if fn in OPERATORS:
-        return OPERATORS[fn](*plain)
-    return FUNCTIONS[fn].call(*plain, **words)
+    return word.call(*plain, **words)
 
 
 def _keyword(arg: EApply) -> str:
@@ -133,6 +132,26 @@ def _junction(every: bool, args: tuple[Expression, ...], env: Environment) -> bo
     if reason is not None:
         raise NotKnownError(reason)
     return every
+
+
+def _ifelse(args: tuple[Expression, ...], env: Environment) -> Value:
+    test, then, other = args
+    return _evaluate(then if truth_of(_evaluate(test, env)) else other, env)
+
+
+def _given(args: tuple[Expression, ...], env: Environment) -> Value:
+    value, default = args
+    found = _evaluate(value, env)
+    return _evaluate(default, env) if found is None else found
+
+
+# What does not read all of its arguments.
+LAZY: Mapping[str, Callable[[tuple[Expression, ...], Environment], Value]] = {
+    "and": lambda args, env: _junction(True, args, env),
+    "or": lambda args, env: _junction(False, args, env),
+    "ifelse": _ifelse,
+    "given": _given,
+}
 
 
 def _round(value: Value) -> Value:

@@ -163,10 +163,7 @@ def _environment(facts: Facts, compiled: Compiled, base: Environment, made: tupl
         m.name: bind_result(facts, m.name, m.value, m.produced if m.quantisation else None, m.quantisation)
         for m in made
     }
-    for name, _ in compiled.variant.let:
-        if name not in late:
-            base[name]  # computed once for all entries
-    return Environment({**base, **results}, {**base.lazy, **late})
+    return Environment({**base, **results}, late, base)
 
 
 def _check_storage(compiled: Compiled, s: Solution, entry: EmitEntry, env: Environment, made: tuple[Made, ...]) -> None:

@@ -15,20 +15,30 @@ NOWHERE = "\0"  # a real that no value of the view holds: what is emitted must n
 
 
 class Environment(dict[str, Any]):
-    """Names to values; `lazy` expressions are evaluated in it when first asked for, and kept."""
+    """Names to values; `lazy` expressions are evaluated in it when first asked for, and kept; those of `base` there,
+    once for all that stand on it."""
 
-    __slots__ = ("lazy",)
+    __slots__ = ("base", "lazy")
 
-    def __init__(self, values: Mapping[str, Any], lazy: Mapping[str, Expression]) -> None:
+    def __init__(
+        self, values: Mapping[str, Any], lazy: Mapping[str, Expression], base: Environment | None = None
+    ) -> None:
         super().__init__(values)
         self.lazy = dict(lazy)
+        self.base = base
 
     def __contains__(self, name: object) -> bool:
-        return dict.__contains__(self, name) or name in self.lazy
+        return dict.__contains__(self, name) or name in self.lazy or (self.base is not None and name in self.base)
+
+    def definition(self, name: str) -> Expression | None:
+        """The expression behind a name that is evaluated when asked for."""
+        return self.lazy.get(name) or (None if self.base is None else self.base.definition(name))
 
     def __missing__(self, name: str) -> Any:
         if name not in self.lazy:
-            raise KeyError(name)
+            if self.base is None:
+                raise KeyError(name)
+            return self.base[name]
         self[name] = Unknown(f"`{name}` depends on itself")
         value = evaluate_expression(self.lazy[name], self)
         self[name] = value

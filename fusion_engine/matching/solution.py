@@ -170,14 +170,14 @@ def broken_condition(conditions: tuple[tuple[str, Expression], ...], env: Enviro
 
 
 def _written_out(condition: Expression, env: Environment) -> str:
-    definition = env.lazy.get(condition.name) if isinstance(condition, EName) else None
+    definition = env.definition(condition.name) if isinstance(condition, EName) else None
     return expression_text(condition if definition is None else definition)
 
 
 def _sides(condition: Expression, env: Environment) -> str:
     """What the parts of a condition that does not hold are: `rank(e)` is 5."""
     if isinstance(condition, EName):
-        definition = env.lazy.get(condition.name)  # a `let`: what it is made of says more than false
+        definition = env.definition(condition.name)  # a `let`: what it is made of says more than false
         return f"{condition.name} is {_value(env[condition.name])}" if definition is None else _sides(definition, env)
     parts = condition.args if isinstance(condition, EApply) else ()
     if isinstance(condition, EApply) and condition.fn in ("and", "or", "not"):
