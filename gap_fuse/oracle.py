@@ -12,9 +12,12 @@ from gap_fuse.arrays import Samples
 from gap_fuse.progress import Tick, no_progress
 
 
+class Refused(GapFuseError):  # noqa: N818 -- not an error: what the model is
+    """onnxruntime does not load the model, whatever the inputs."""
+
+
 def session(model: onnx.ModelProto, optimised: bool = False) -> object:
-    """An onnxruntime session on one thread. Raises GapFuseError with onnxruntime's own sentence where it rejects the
-    model."""
+    """An onnxruntime session on one thread. Raises Refused, with onnxruntime's own sentence."""
     import onnxruntime as ort
 
     options = ort.SessionOptions()
@@ -25,7 +28,7 @@ def session(model: onnx.ModelProto, optimised: bool = False) -> object:
     try:
         return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     except Exception as e:  # onnxruntime raises a family of its own without a common public base
-        raise GapFuseError(Diagnostic(f"onnxruntime does not run this model: {str(e).splitlines()[0]}")) from e
+        raise Refused(Diagnostic(f"onnxruntime does not run this model: {str(e).splitlines()[0]}")) from e
 
 
 def prepared(model: onnx.ModelProto) -> Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]:

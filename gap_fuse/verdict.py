@@ -11,17 +11,19 @@ from gap_fuse.proving import CallProof
 
 @dataclass(frozen=True)
 class OutputVerdict:
-    """One graph output over all samples: C against onnxruntime. `step` is a quantisation step (0: a float network)."""
+    """One graph output over all samples: C against the model, run `by` what. `step` is a quantisation step (0: a float
+    network)."""
 
     name: str
     found: Agreement
     step: float
     decisions: TopOne | None
     accuracy: tuple[float, float] | None  # model, C
+    by: str = "onnxruntime"
 
     @property
     def model(self) -> Difference:
-        """C against onnxruntime."""
+        """C against the model."""
         return self.found.model
 
     @property
@@ -40,8 +42,9 @@ class Verdict:
     buffers: Mapping[str, Difference]  # C against references, worst over the samples checked
     unequal: tuple[str, ...]  # buffers where C and reference differ beyond the tolerance
     calls: Sequence[CallProof]
-    outputs: tuple[OutputVerdict, ...]
+    outputs: tuple[OutputVerdict, ...]  # none where nothing runs the model
     counters: tuple[str, ...]  # sentences where the C's counters are not the plan's
+    refused: str = ""  # why onnxruntime does not run the file
 
     @property
     def passed(self) -> bool:
@@ -57,10 +60,16 @@ class Verdict:
             [
                 *self._reference_lines(),
                 *self._call_lines(),
+                *self._refusal(),
                 *(line for o in self.outputs for line in _output_lines(o)),
                 self._last_line(),
             ]
         )
+
+    def _refusal(self) -> list[str]:
+        if not self.refused:
+            return []
+        return [f"  {self.refused}", *([] if self.outputs else ["    nothing else does: not compared with the model"])]
 
     def _reference_lines(self) -> list[str]:
         worst = max(self.buffers.values(), key=lambda d: d.relative, default=Difference(0, 0, 0.0, 0.0))
@@ -83,14 +92,16 @@ class Verdict:
 
     def _call_lines(self) -> list[str]:
         bad = [c for c in self.calls if not c.passed]
-        counted = f"  calls       {len(self.calls)} against their ONNX nodes on equal inputs: "
+        unrun = [c for c in self.calls if c.found is None]
+        counted = f"  calls       {len(self.calls) - len(unrun)} against their ONNX nodes on equal inputs: "
         steps = max((c.steps for c in self.calls if c.steps is not None), default=None)
         good = "within tolerance" if steps is None else f"within {steps:g} step{'' if steps == 1 else 's'}"
-        lines = [counted + (f"{len(bad)} differ" if bad else good)] if self.calls else []
-        return [*lines, *(f"    {c}" for c in bad), *(f"  counters    {s}" for s in self.counters)]
+        lines = [counted + (f"{len(bad)} differ" if bad else good)] if len(self.calls) > len(unrun) else []
+        return [*lines, *(f"    {c}" for c in (*bad, *unrun)), *(f"  counters    {s}" for s in self.counters)]
 
     def _last_line(self) -> str:
         word, plural = "verified" if self.passed else "FAILED", "" if self.samples == 1 else "s"
+        word += "" if self.outputs else " against the kernels' references only"
         return f"{self.network}: {word} on {self.samples} sample{plural}"
 
 
@@ -99,7 +110,7 @@ def _words(d: Difference) -> str:
 
 
 def _output_lines(o: OutputVerdict) -> list[str]:
-    lines = [f"  onnxruntime {o.name}: {_against_model(o)}"]
+    lines = [f"  {o.by} {o.name}: {_against_model(o)}"]
     if o.decisions is not None:
         lines.append(f"    top-1 agrees on {o.decisions.agreeing} of {o.decisions.samples}")
         lines += [

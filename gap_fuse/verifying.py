@@ -15,11 +15,11 @@ from gap_fuse.arrays import Samples, draw_samples, read_samples
 from gap_fuse.comparing import Agreement, Difference, agreement, difference, top_one
 from gap_fuse.compiling import Compiled, read_compiled
 from gap_fuse.islands import dequantises, quantises
-from gap_fuse.oracle import run_oracle
 from gap_fuse.precise import in_float64
 from gap_fuse.progress import Tick, progress
 from gap_fuse.proving import kernel_nodes, prove_calls
 from gap_fuse.running import TIMINGS, Build, Execution, counter_mismatches, execute, ports
+from gap_fuse.truth import Truth, model_truth
 from gap_fuse.verdict import OutputVerdict, Verdict
 
 DRAWN_SAMPLES = 4
@@ -58,13 +58,13 @@ def judge(compiled: Compiled, data: Samples, traced: Sequence[Execution], whole:
     few = min(data.count, REFERENCE_SAMPLES)
     with progress("verifying", few + data.count + len(kernel_nodes(compiled.fused))) as tick:
         found = _all_against_references(compiled, data, traced, few, tick)
-        truth = run_oracle(compiled.model, graph.outputs, data, tick)
+        truth = model_truth(compiled.model, graph.outputs, data, tick)
         calls = prove_calls(compiled, run_reference(graph, compiled.kernels, data.sample(0)), tick) if few else ()
     buffers = {name: _worst([d[name] for d in found]) for name in traced[0].buffers}
     unequal = tuple(n for n, d in buffers.items() if not _equal_enough(graph, n, d))
-    outputs = tuple(_judge_output(compiled, name, whole.outputs[name], truth[name], data) for name in graph.outputs)
+    outputs = _judge_outputs(compiled, whole, truth, data)
     counters = tuple(dict.fromkeys(s for t in traced for s in counter_mismatches(compiled, t)))
-    return Verdict(graph.name, data.count, buffers, unequal, calls, outputs, counters)
+    return Verdict(graph.name, data.count, buffers, unequal, calls, outputs, counters, truth.refused)
 
 
 def _all_against_references(
@@ -109,7 +109,18 @@ def _equal_enough(graph: FusedGraph, name: str, d: Difference) -> bool:
     return d.relative <= KERNEL[dtype] if dtype in KERNEL else d.differing == 0
 
 
-def _judge_output(compiled: Compiled, name: str, got: np.ndarray, wanted: np.ndarray, data: Samples) -> OutputVerdict:
+def _judge_outputs(compiled: Compiled, whole: Execution, truth: Truth, data: Samples) -> tuple[OutputVerdict, ...]:
+    answers = truth.values or {}
+    return tuple(
+        _judge_output(compiled, n, whole.outputs[n], answers[n], data, truth.by)
+        for n in compiled.graph.outputs
+        if n in answers
+    )
+
+
+def _judge_output(
+    compiled: Compiled, name: str, got: np.ndarray, wanted: np.ndarray, data: Samples, by: str
+) -> OutputVerdict:
     graph = compiled.graph
     step = output_step(graph, name)
     rows = (got.reshape(len(got), -1), wanted.reshape(len(wanted), -1))
@@ -118,7 +129,7 @@ def _judge_output(compiled: Compiled, name: str, got: np.ndarray, wanted: np.nda
     accuracy = None
     if data.labels is not None and rows[0].shape[1] > 1:
         accuracy = (float(np.mean(rows[1].argmax(1) == data.labels)), float(np.mean(rows[0].argmax(1) == data.labels)))
-    return OutputVerdict(name, _agreement(compiled, name, got, wanted, data), step, decisions, accuracy)
+    return OutputVerdict(name, _agreement(compiled, name, got, wanted, data), step, decisions, accuracy, by)
 
 
 def _agreement(compiled: Compiled, name: str, got: np.ndarray, wanted: np.ndarray, data: Samples) -> Agreement:

@@ -1,0 +1,47 @@
+"""Models that onnxruntime does not load are verified all the same: by their normal form, or by onnx's evaluator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+
+import gap_fuse
+from gap_fuse.proving import CallProof
+from gap_fuse.verdict import Verdict
+
+SHIFTED = """<ir_version: 8, opset_import: ["" : 13]>
+g (float[1,4,3,3] x) => (float[1,4,3,3] y) <float[4,1,1] m = {3., 5., 7., 9.}, float[4,1,1] b = {1., 2., 3., 4.}> {
+  y = RequantShift<div = 8.0, n_levels_out = 256., signed = 0>(x, m, b)
+}"""
+
+
+def test_an_operator_of_another_tool_is_verified_by_its_normal_form(tmp_path: Path) -> None:
+    """A network of Deeploy compiled, and verify ended with exit 2: nothing was compared with anything."""
+    gap_fuse.compile(_saved(tmp_path, SHIFTED)).write(tmp_path / "out")
+    verdict = gap_fuse.verify(tmp_path / "out")
+    assert verdict.passed
+    assert "onnxruntime does not run this model" in str(verdict)
+    assert "onnxruntime on the normal form y: all 144 values equal" in str(verdict)
+
+
+def test_what_nothing_runs_is_said() -> None:
+    unrun = CallProof("f:1", "y", None, None)
+    said = str(Verdict("net", 1, {}, (), [unrun], (), (), "onnxruntime does not run this model: why"))
+    assert "f:1 -> y: nothing runs its nodes" in said
+    assert "not compared with the model" in said
+    assert said.endswith("net: verified against the kernels' references only on 1 sample")
+
+
+@pytest.mark.shared
+def test_a_network_of_deeploy(shared: Path, tmp_path: Path) -> None:
+    gap_fuse.compile(shared / "models/deeploy_minimobilenet/network.onnx").write(tmp_path / "out")
+    verdict = gap_fuse.verify(tmp_path / "out", samples=1)
+    assert verdict.passed
+    assert verdict.outputs
+
+
+def _saved(folder: Path, text: str) -> Path:
+    onnx.save(onnx.parser.parse_model(text), folder / "m.onnx")
+    return folder / "m.onnx"
