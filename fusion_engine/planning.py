@@ -15,7 +15,7 @@ from fusion_engine.kernels.descriptor import Kernel
 from fusion_engine.language.types import RuleSet
 from fusion_engine.matching import Cost, MatchResult, StaleError, explain_node, match
 from fusion_engine.matching.operators import callee_matches
-from fusion_engine.model import Model
+from fusion_engine.model import Model, widen_half
 from fusion_engine.outlining import outline
 from fusion_engine.overloads import with_overloads
 from fusion_engine.pinning import lost_pins, pinned, pins_of
@@ -87,11 +87,12 @@ def plan(
     cost = call_cost(cores, isa)
     model = replace(model, proto=with_overloads(model.proto))
     pins = pins_of(model)
+    model, widened = widen_half(model, kernels)
     outlined = outline(model, rules)
     model = outlined.model
     judge = Judge(model, outlined.regions, rules, kernels, cost, check)
     proofs: dict[str, Proof] = {}
-    notes = outlined.notes
+    notes = (*widened, *outlined.notes)
     closed, opened = named_functions(model, rules), frozenset[str]()
     lacking: list[Lacking] = []
     repeats = True

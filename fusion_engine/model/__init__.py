@@ -1,5 +1,6 @@
 """Reading ONNX models: bytes in, a checked `Model` out."""
 
+from fusion_engine.model.half import widen_half
 from fusion_engine.model.read import Model, read_model
 
-__all__ = ["Model", "read_model"]
+__all__ = ["Model", "read_model", "widen_half"]

@@ -160,6 +160,38 @@ def _fused_matmul(draft: Draft, node: Node) -> list[Node] | None:
     return [*nodes, node.derive("MatMul", names, node.outputs)]
 
 
+def _matmul_nbits(draft: Draft, node: Node) -> list[Node] | None:
+    """MatMulNBits with its blocks of 2, 4 or 8 bits written out as one float weight; None where they are no constants
+    of that form."""
+    blocks, scales = (draft.const(i) for i in node.inputs[1:3])
+    bits, n, k, length = (int(node.attrs.get(a) or 0) for a in ("bits", "N", "K", "block_size"))
+    zeros, order, bias = (node.input(i) for i in (3, 4, 5))
+    if blocks is None or scales is None or order is not None or bits not in (2, 4, 8) or min(n, k, length) < 1:
+        return None
+    count = -(-k // length)
+    stored = None if zeros is None else draft.const(zeros)
+    if (zeros is not None and stored is None) or blocks.size * 8 != n * count * length * bits or scales.size != n * count:
+        return None
+    middle = np.full((n, count, 1), 1 << (bits - 1), np.float32)
+    if stored is not None and stored.dtype == np.uint8:
+        middle = _unpacked(stored.reshape(n, -1), bits)[:, :count, None]
+    elif stored is not None:
+        middle = stored.astype(np.float32).reshape(n, count, 1)
+    steps = _unpacked(blocks.reshape(n, -1), bits).reshape(n, count, length) - middle
+    weight = (steps * scales.reshape(n, count, 1).astype(np.float32)).reshape(n, -1)[:, :k]
+    y, w = node.outputs[0], draft.put_const(np.ascontiguousarray(weight.T), f"{node.inputs[1]}_real")
+    if bias is None:
+        return [node.derive("MatMul", [node.inputs[0], w], [y])]
+    product = draft.fresh(f"{y}_product")
+    return [node.derive("MatMul", [node.inputs[0], w], [product]), node.derive("Add", [product, bias], [y])]
+
+
+def _unpacked(rows: np.ndarray, bits: int) -> np.ndarray:
+    """The numbers of `bits` bits in each row of bytes, lowest bits first, as float32."""
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    return ((rows[:, :, None] >> shifts) & ((1 << bits) - 1)).reshape(len(rows), -1).astype(np.float32)
+
+
 def _requant_shift(draft: Draft, node: Node) -> list[Node] | None:
     """Deeploy's RequantShift, clip(floor((x * mul + add + div / 2) / div)), in int64: ONNX's own Div cuts off."""
     x, (mul, add) = node.inputs[0], (draft.const(i) for i in node.inputs[1:3])
@@ -191,6 +223,7 @@ _STEPS: dict[str, Callable[[Draft, Node], list[Node] | None]] = {
     f"{MS}DequantizeLinear": _renamed("DequantizeLinear"),
     f"{MS}FusedMatMul": _fused_matmul,
     f"{MS}Gelu": _renamed("Gelu"),
+    f"{MS}MatMulNBits": _matmul_nbits,
     f"{MS}QGemm": _gemm,
     f"{MS}QLinearAdd": _binary("Add"),
     f"{MS}QLinearAveragePool": _unary("AveragePool"),

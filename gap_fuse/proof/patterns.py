@@ -134,6 +134,8 @@ def _tensor(draft: Draft, name: str, given: CaptureType | None) -> str:
         draft.constants[name] = _values(draft, dtype, shape, given)
     else:
         draft.inputs[name] = (dtype, shape)
+        if given.low is not None and given.high is not None and "int" in dtype:
+            draft.limits[name] = (int(given.low), int(given.high))
     return name
 
 
@@ -260,7 +262,7 @@ def _drawn_operand(
     given = draft.rule.given.get(q.name) if isinstance(q, Capture) else None
     abstract = given is None or given.dtype in ("real", "any", "int")
     draw = settings(draft, op, i, inputs, None if given is None or abstract else given.dtype)
-    if draw is None:
+    if draw is None or (given is not None and given.low is not None):  # the rule's own range is as good
         made = _build(draft, q)
         axis = attrs.get("axis", 0)
         limits = index_limits(draft, op, inputs, axis if isinstance(axis, int) else 0) if i == 1 else None

@@ -6,6 +6,7 @@ import numpy as np
 
 C_TYPES = {
     "float32": "float",
+    "float16": "uint16_t",
     "int8": "int8_t",
     "uint8": "uint8_t",
     "int16": "int16_t",
@@ -16,11 +17,15 @@ C_TYPES = {
 }
 
 
+FLOATS = ("float32", "float16")
+
+
 def cast(x: np.ndarray, *, have: str, to: str) -> np.ndarray:
     """Floats truncate and saturate (NaN gives 0), integers wrap, anything but zero is true."""
     assert x.dtype == have
-    if to in ("bool", "float32") or have != "float32":
-        return x.astype(to)
+    if to in ("bool", *FLOATS) or have not in FLOATS:
+        with np.errstate(over="ignore"):
+            return (x.astype(np.float32) if to == "float16" else x).astype(to)
     info = np.iinfo(to)
     wide = np.trunc(np.nan_to_num(x.astype(np.float64), nan=0.0))
     inside = np.where((wide > info.min) & (wide < info.max), wide, 0).astype(to)
@@ -31,7 +36,9 @@ def _expression(have: str, to: str) -> str:
     ctype = C_TYPES[to]
     if to == "bool":
         return "(uint8_t)(v != 0)"
-    if have != "float32" or to == "float32":
+    if to == "float16":
+        return "gf_half_of_float((float)v)"
+    if have not in FLOATS or to == "float32":
         return f"({ctype})v"
     info = np.iinfo(to)
     low = "INT64_MIN" if to == "int64" else str(info.min)
@@ -42,12 +49,14 @@ def _expression(have: str, to: str) -> str:
 def generate(attrs: dict[str, str], symbol: str, variadic: int = 0) -> str:  # noqa: ARG001
     """C text of the conversion `have` -> `to`."""
     have, to = attrs["have"], attrs["to"]
-    wide = "double" if have == "float32" else C_TYPES[have]
+    wide = "double" if have in FLOATS else C_TYPES[have]
+    half = '#include "gf_half.h"\n' if "float16" in (have, to) else ""
+    element = "gf_float_of_half(x[j * a->x_s[3]])" if have == "float16" else "x[j * a->x_s[3]]"
     return f"""\
 /* Converts {have} to {to}. */
 #include "{symbol}_args.h"
 #include "gf_rows.h"
-
+{half}
 void {symbol}(const void *args) {{
   const {symbol}_args *a = args;
   gf_rows r = gf_rows_share(a->i);
@@ -55,7 +64,7 @@ void {symbol}(const void *args) {{
     const {C_TYPES[have]} *x = (const {C_TYPES[have]} *)a->x + gf_row_offset(&r, a->x_s);
     {C_TYPES[to]} *y = ({C_TYPES[to]} *)a->y + gf_row_offset(&r, a->y_s);
     for (int32_t j = r.begin; j < r.end; j++) {{
-      const {wide} v = x[j * a->x_s[3]];
+      const {wide} v = {element};
       y[j * a->y_s[3]] = ({C_TYPES[to]})({_expression(have, to)});
     }}
   }}

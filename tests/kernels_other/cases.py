@@ -20,7 +20,7 @@ EXPRESSIONS = [
     "add(x0, x1, mul(x2, x0), -1.5)",
 ]
 REDUCTIONS = ["sum", "mean", "max", "min", "prod", "l1", "l2", "sumsquare", "logsum", "logsumexp"]
-CAST_TYPES = ["float32", "int8", "uint8", "int16", "uint16", "int32", "int64", "bool"]
+CAST_TYPES = ["float32", "float16", "int8", "uint8", "int16", "uint16", "int32", "int64", "bool"]
 
 
 def extents(rng: Rng, least: int = 1, most: int = 4) -> tuple[int, ...]:
@@ -82,10 +82,12 @@ def cast(rng: Rng) -> Case:
     """Floats as far as every type reaches, with what is no number; integers of every size of their type."""
     have, to = (str(t) for t in rng.choice(CAST_TYPES, 2, replace=False))
     shape = extents(rng)
-    if have == "float32":
+    if have in ("float32", "float16"):
         special = rng.choice([np.nan, np.inf, -np.inf, -0.5, 0.0, 2147483648.0, -3e9, 127.9, 1e30], shape)
         x = np.where(rng.random(shape) < 0.3, special, rng.normal(0, 200, shape))
-        return Case({"x": x.astype(np.float32)}, {"have": have, "to": to})
+        tiny = rng.normal(0, 3e-6, shape)  # where half floats have no leading one
+        with np.errstate(over="ignore"):
+            return Case({"x": np.where(rng.random(shape) < 0.3, tiny, x).astype(have)}, {"have": have, "to": to})
     wide = rng.integers(-(2**40), 2**40, shape) >> rng.integers(0, 40, shape)
     return Case({"x": wide.astype(have)}, {"have": have, "to": to})
 
@@ -260,6 +262,60 @@ def reduce_f32(rng: Rng) -> Case:
     return Case({"x": np.abs(x) + np.float32(0.1) if op in ("prod", "logsum") else x}, {"op": op})
 
 
+def cumsum(dtype: str) -> Callable[[Rng], Case]:
+    def make(rng: Rng) -> Case:
+        shape = extents(rng, 3, 3)
+        x = floats(rng, shape) if dtype == "float32" else integers(dtype, rng, shape)
+        return Case({"x": x}, {"exclusive": int(rng.integers(0, 2)), "reverse": int(rng.integers(0, 2))})
+
+    return make
+
+
+def lrn_f32(rng: Rng) -> Case:
+    attrs = {"size": int(rng.integers(1, 6)), "alpha": 0.5, "beta": float(rng.uniform(0.3, 1.5)), "bias": 1.5}
+    return Case({"x": floats(rng, extents(rng, 3, 3))}, attrs)
+
+
+def topk_f32(rng: Rng) -> Case:
+    b, d = int(rng.integers(1, 7)), int(rng.integers(1, 20))
+    x = rng.integers(-5, 6, (b, d)).astype(np.float32)  # many equal values
+    return Case({"x": x}, {"count": int(rng.integers(1, d + 1)), "largest": int(rng.integers(0, 2))})
+
+
+def any_index(rng: Rng, extent: int, shape: tuple[int, ...]) -> np.ndarray:
+    """Indices of either sign, a few outside."""
+    return rng.integers(-extent - 1, extent + 1, shape).astype(rng.choice(["int32", "int64"]))
+
+
+def gather_elements(rng: Rng) -> Case:
+    a, d, b = extents(rng, 3, 3)
+    x = bytes_(rng, (a, d, b)) if rng.random() < 0.5 else floats(rng, (a, d, b))
+    return Case({"x": x, "indices": any_index(rng, d, (a, int(rng.integers(1, 9)), b))}, {})
+
+
+def scatter_rows(rng: Rng) -> Case:
+    lead, each = extents(rng, 1, 3), int(rng.integers(1, 6))
+    m = int(rng.integers(1, 7))
+    indices = np.stack([any_index(rng, e, (m,)).astype(np.int64) for e in lead], axis=1)
+    make = bytes_ if rng.random() < 0.5 else floats
+    x, updates = make(rng, (int(np.prod(lead)), each)), make(rng, (m, each))
+    return Case({"x": x, "indices": indices, "updates": updates, "extents": np.asarray(lead, np.int32)}, {})
+
+
+def scatter_rows_f32(rng: Rng) -> Case:
+    case = scatter_rows(rng)
+    wide = {n: v.astype(np.float32) if n in ("x", "updates") else v for n, v in case.operands.items()}
+    return Case(wide, {"mode": int(rng.integers(1, 5))})
+
+
+def scatter_elements(rng: Rng) -> Case:
+    a, d, b = extents(rng, 3, 3)
+    k = int(rng.integers(1, 7))
+    make = bytes_ if rng.random() < 0.5 else floats
+    operands = {"x": make(rng, (a, d, b)), "indices": any_index(rng, d, (a, k, b)), "updates": make(rng, (a, k, b))}
+    return Case(operands, {"extent": d})
+
+
 def requantize_i8(rng: Rng) -> Case:
     attrs = scaling(rng.uniform(0.1, 4.0)) | {"x_zero": zero(rng), "y_zero": zero(rng)}
     return Case({"x": bytes_(rng, extents(rng))}, attrs | clamp(rng, True))
@@ -335,7 +391,7 @@ def where_f32(rng: Rng) -> Case:
     )
 
 
-INTEGER_TYPES = CAST_TYPES[1:-1]
+INTEGER_TYPES = CAST_TYPES[2:-1]
 INTEGER_EXPRESSIONS = [
     "add(x0, x1, -3)", "sub(x0, mul(x1, x0))", "div(x0, x1)", "div(mul(x0, 55), 7)", "mod(x0, x1)", "fmod(x0, x1)",
     "max(x0, neg(x1))", "min(abs(x0), x1)", "mul(sign(x0), x1)", "clip(x0, -5, 9)", "relu(x0)", "bitwiseand(x0, x1)",
@@ -412,6 +468,14 @@ CASES: Mapping[str, Callable[[Rng], Case]] = {
     "dequantize_linear_u16": dequantize_linear("uint16"),
     "dequantize_linear_i32": dequantize_i32,
     "reduce_f32": reduce_f32,
+    "cumsum_f32": cumsum("float32"),
+    "cumsum_int": cumsum("int64"),
+    "lrn_f32": lrn_f32,
+    "topk_f32": topk_f32,
+    "gather_elements": gather_elements,
+    "scatter_rows": scatter_rows,
+    "scatter_rows_f32": scatter_rows_f32,
+    "scatter_elements": scatter_elements,
     "requantize_i8": requantize_i8,
     "resize_nearest": resize_nearest,
     "resize_linear_f32": resize_f32,

@@ -19,7 +19,7 @@ from tests.tolerances import close_sums
 IMPLEMENTATIONS = [(name, i.name) for name in CASES for i in kernel(name).implementations]
 
 
-def expected(name: str, case: Case) -> np.ndarray:
+def expected(name: str, case: Case) -> np.ndarray | tuple[np.ndarray, ...]:
     if any(o.variadic for o in kernel(name).inputs):
         return load_reference(kernel(name))(x=tuple(case.operands.values()), **case.attrs)
     absent = {o.name: None for o in kernel(name).inputs if o.optional}
@@ -44,8 +44,14 @@ def test_c_equals_reference_at_any_tiling(name: str, implementation: str, data: 
     bound = bind_kernel(kernel(name), chosen, case.operands, case.attrs, dtypes=result_dtypes(case))
     assume(not isinstance(bound, str))
     tiles, cores = data.draw(tilings(bound[1])), data.draw(st.integers(1, 8))
-    result = run_tiled(kernel(name), chosen, case.operands, case.attrs, tiles, cores, dtypes=result_dtypes(case))["y"]
-    reference = expected(name, case)
+    results = run_tiled(kernel(name), chosen, case.operands, case.attrs, tiles, cores, dtypes=result_dtypes(case))
+    answers = expected(name, case)
+    references = answers if isinstance(answers, tuple) else (answers,)
+    for operand, reference in zip(kernel(name).outputs, references, strict=True):
+        assert_equal(case, results[operand.name], reference)
+
+
+def assert_equal(case: Case, result: np.ndarray, reference: np.ndarray) -> None:
     assert result.shape == reference.shape
     assert result.dtype == reference.dtype
     if result.dtype.kind == "f":

@@ -51,13 +51,14 @@ _C_TYPES: Mapping[str, str] = {
     "bool": "uint8_t",
     "float": "float",
     "float32": "float",
+    "float16": "uint16_t",  # the bits: C99 has no such type
     "float64": "double",
     "int": "int32_t",
 } | {f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 
 
 def c_type(dtype: str) -> str:
-    """The C element type of a numpy dtype name. Raises GapFuseError for one that C99 lacks (float16)."""
+    """The C element type of a numpy dtype name. Raises GapFuseError for one that C99 lacks."""
     if dtype not in _C_TYPES:
         raise GapFuseError(f"no C type for elements of dtype `{dtype}`")
     return _C_TYPES[dtype]
