@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import onnx
 
 from fusion_engine.view.draft import Draft, Node, Type, element_type
+from fusion_engine.view.einsum import open_einsum
 from fusion_engine.view.infer import attrs_key, node_proto
 from fusion_engine.view.load import Frame, Library, opsets, ordered, read_nodes
 from fusion_engine.view.operators import FLIP_SIGN, VIEW_OPSET, operator, split_op
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 
 
 def function_body(draft: Draft, node: Node, lib: Library) -> list[Node] | None:
-    """The nodes of the operator's function in the ONNX standard, or None if it has none for these operands."""
+    """The nodes of the operator's function in the ONNX standard (of Einsum, which has none, those of `einsum.py`), or
+    None if it has none for these operands."""
+    if node.op == "Einsum":
+        return open_einsum(draft, node)
     function = _standard_function(draft, node)
     if function is None:
         return None

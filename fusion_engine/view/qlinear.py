@@ -170,7 +170,11 @@ def _matmul_nbits(draft: Draft, node: Node) -> list[Node] | None:
         return None
     count = -(-k // length)
     stored = None if zeros is None else draft.const(zeros)
-    if (zeros is not None and stored is None) or blocks.size * 8 != n * count * length * bits or scales.size != n * count:
+    if (
+        (zeros is not None and stored is None)
+        or blocks.size * 8 != n * count * length * bits
+        or scales.size != n * count
+    ):
         return None
     middle = np.full((n, count, 1), 1 << (bits - 1), np.float32)
     if stored is not None and stored.dtype == np.uint8:

@@ -359,3 +359,42 @@ def near(proto: onnx.ModelProto, op: str) -> View:
     else:
         assert np.abs(expected.astype(int) - actual.astype(int)).max() <= 1
     return seen
+
+
+@pytest.mark.parametrize(
+    ("bits", "zeros", "with_bias"),
+    [(4, "packed", True), (4, "none", False), (4, "real", False), (8, "packed", False), (2, "packed", False)],
+)
+def test_matmul_nbits_is_a_product_with_its_weights_written_out(bits: int, zeros: str, with_bias: bool) -> None:
+    """It had no type, and what read it was refused as `Add(?[?], ...)`."""
+    n, k, block = 3, 40, 16
+    count, per = -(-k // block), 8 // bits
+    rng = np.random.default_rng(bits)
+    tensors = {
+        "b": rng.integers(0, 256, (n, count, block * bits // 8), np.uint8),
+        "s": rng.uniform(0.01, 0.1, n * count).astype(np.float32),
+    }
+    if zeros == "packed":
+        tensors["z"] = rng.integers(0, 256, n * -(-count // per), np.uint8)
+    elif zeros == "real":
+        tensors["z"] = rng.uniform(0, 100, n * count).astype(np.float32)
+    names = ["x", "b", "s", "z" if zeros != "none" else "", "", "bias" if with_bias else ""]
+    if with_bias:
+        tensors["bias"] = rng.standard_normal(n).astype(np.float32)
+    node = helper.make_node(
+        "MatMulNBits",
+        names if with_bias else names[:4],
+        ["y"],
+        domain="com.microsoft",
+        K=k,
+        N=n,
+        bits=bits,
+        block_size=block,
+    )
+    ports = [helper.make_tensor_value_info(v, TensorProto.FLOAT, [2, d]) for v, d in (("x", k), ("y", n))]
+    graph = helper.make_graph(
+        [node], "g", ports[:1], ports[1:], [numpy_helper.from_array(a, t) for t, a in tensors.items()]
+    )
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    seen = check(helper.make_model(graph, opset_imports=imports, ir_version=8))
+    assert {v.op for v in seen.nodes} == ({"MatMul", "Add"} if with_bias else {"MatMul"})
