@@ -19,7 +19,8 @@ import onnx.numpy_helper
 from fusion_engine.language.types import Named, OpPattern, RuleSet
 from fusion_engine.model import Model
 from fusion_engine.view import OUTLINED, Scope, scopes_of
-from fusion_engine.view.load import CLASSES, NAMES, free_names
+from fusion_engine.view.bodies import reads
+from fusion_engine.view.scopes import CLASSES, NAMES
 
 SMALL = 16  # elements
 REAL = (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE)
@@ -146,9 +147,8 @@ class _Graph:
 
     def add(self, proto: onnx.NodeProto, first: int, last: int) -> int:
         index = len(self.nodes)
-        reads = _reads(proto)
-        self.nodes.append(_Node(proto, reads, first, last))
-        for value in reads:
+        self.nodes.append(_Node(proto, reads(proto), first, last))
+        for value in self.nodes[index].reads:
             self.users.setdefault(value, []).append(index)
         self.maker.update((o, index) for o in proto.output if o)
         return index
@@ -273,11 +273,6 @@ def _scalars(node: onnx.NodeProto) -> Iterator[float]:
         else:
             values = []
         yield from (v for v in values if 0 < v < inf)
-
-
-def _reads(node: onnx.NodeProto) -> tuple[str, ...]:
-    inner = [v for a in node.attribute if a.HasField("g") for v in free_names(a.g)]
-    return tuple(v for v in (*node.input, *inner) if v)
 
 
 def _join(group: dict[int, int], a: int, b: int) -> None:

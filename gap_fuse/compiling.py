@@ -25,7 +25,6 @@ from fusion_engine import (
     graph_from_json,
     graph_to_json,
     load_kernels,
-    load_rules,
     order_layouts,
     plan,
     read_model,
@@ -33,6 +32,7 @@ from fusion_engine import (
 from fusion_engine.collection import paused
 from fusion_engine.diagnostics import Diagnostic, Span, did_you_mean
 from gap_fuse.islands import explained_islands
+from gap_fuse.library import load_library
 from gap_fuse.oracle import answers
 from gap_fuse.report import build_report, summary
 from gap_fuse.rooms import room
@@ -57,7 +57,7 @@ class Result:
     graph: FusedGraph
     schedule: Schedule
     source: SourceTree
-    kernel_folders: tuple[Path, ...]
+    kernel_folders: tuple[Path, ...]  # beside the shipped ones, which come with the program
 
     def __repr__(self) -> str:
         """One line: the values print themselves, one by one."""
@@ -93,7 +93,7 @@ class Result:
             "model": MODEL,
             "graph": GRAPH,
             "target": self._target_name(),
-            "kernels": [str(f) for f in self.kernel_folders[1:]],  # the shipped ones come with the program
+            "kernels": [str(f) for f in self.kernel_folders],
         }
         return [
             *self.source.files.items(),
@@ -152,19 +152,17 @@ def _compile(
     kernels: Sequence[Path | str],
     minimise: str,
 ) -> Result:
-    kernel_folders = (room("kernels"), *(Path(k).resolve() for k in kernels))
-    known_kernels = load_kernels(kernel_folders)
-    known_rules = load_rules((room("rules"), *(Path(r) for r in rules)), known_kernels)
-    chosen_target = find_target(target)
+    folders = tuple(Path(k).resolve() for k in kernels)
+    library = load_library([Path(r) for r in rules], folders)
+    machine = find_target(target)
     read = read_model(model, dims)
     _check_not_empty(read)
-    planned = plan(read, known_rules, known_kernels, chosen_target.cores, chosen_target.isa, answers)
-    graph = order_layouts(
-        apply(planned.view, planned.plan, known_kernels), known_kernels, chosen_target.cores, chosen_target.isa
-    )
-    timetable = schedule(graph, known_kernels, chosen_target, l1=l1, l2=l2, minimise=minimise)
-    source = emit(graph, known_kernels, timetable, chosen_target, room("targets") / "common")
-    return Result(read, known_rules, known_kernels, chosen_target, planned, graph, timetable, source, kernel_folders)
+    planned = plan(read, library.rules, library.kernels, machine.cores, machine.isa, answers)
+    calls = apply(planned.view, planned.plan, library.kernels)
+    graph = order_layouts(calls, library.kernels, machine.cores, machine.isa)
+    timetable = schedule(graph, library.kernels, machine, l1=l1, l2=l2, minimise=minimise)
+    source = emit(graph, library.kernels, timetable, machine, room("targets") / "common")
+    return Result(read, library.rules, library.kernels, machine, planned, graph, timetable, source, folders)
 
 
 def _check_not_empty(model: Model) -> None:

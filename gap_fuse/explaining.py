@@ -13,7 +13,6 @@ from fusion_engine.explanation import Attempt, NodeReport, Rewriting, RuleReport
 from gap_fuse.library import Library, load_library
 from gap_fuse.oracle import answers
 
-DEFAULT_CORES = 8
 NEAR = 0.5  # share of a pattern that fitted, from which on an attempt is shown in full
 SHOWN = 10  # attempts shown in full
 LISTED = 8  # places of one rule
@@ -41,7 +40,7 @@ def explain(
     library = load_library(rules, kernels)
     read = read_model(model, dims or {})
     try:
-        planned = plan(read, library.rules, library.kernels, DEFAULT_CORES, check=answers)
+        planned = plan(read, library.rules, library.kernels, check=answers)
     except NotCoveredError as e:
         return Explained(_noted(explain_plan(e.attempt, node=node, rule=rule), library), e.diagnostics)
     return Explained(_noted(explain_plan(planned, node=node, rule=rule), library))

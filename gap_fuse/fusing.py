@@ -7,16 +7,10 @@ from pathlib import Path
 
 import onnx
 
-from fusion_engine import (
-    fuse_model,
-    plan,
-    read_model,
-)
+from fusion_engine import fuse_model, plan, read_model
 from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
 from gap_fuse.library import load_library
 from gap_fuse.oracle import answers
-
-DEFAULT_CORES = 8
 
 
 def fuse(
@@ -25,7 +19,7 @@ def fuse(
     """Write the fused model; returns a line of summary. Raises GapFuseError for a model that is not covered or a bad
     path."""
     library = load_library(rules, kernels)
-    planned = plan(read_model(model, dims), library.rules, library.kernels, DEFAULT_CORES, check=answers)
+    planned = plan(read_model(model, dims), library.rules, library.kernels, check=answers)
     proto = fuse_model(planned)
     try:
         onnx.save(proto, output)

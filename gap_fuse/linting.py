@@ -10,15 +10,15 @@ from typing import Any
 
 import onnx
 
-from fusion_engine import NotCoveredError, plan, read_model
+from fusion_engine import plan, read_model
 from fusion_engine.diagnostics import GapFuseError
+from fusion_engine.view.scopes import CLASSES
 from gap_fuse.export.outlining import outline
-from gap_fuse.export.scopes import CLASSES, instances
+from gap_fuse.export.scopes import instances
 from gap_fuse.library import Library, load_library
 from gap_fuse.measuring import observable, read_onnx
 from quantizer import known_ranges, statistics_of
 
-CORES = 8
 CONTAINERS = ("torch.nn.modules.container.",)
 SHOWN = 12
 
@@ -141,9 +141,7 @@ def _of_kernels(model: onnx.ModelProto, marks: Marks, library: Library) -> Itera
 def _kernels(model: onnx.ModelProto, library: Library) -> tuple[Counter[str], list[str]]:
     """The plan's kernel calls, or the first line of each node without one."""
     try:
-        planned = plan(read_model(model, {}), library.rules, library.kernels, CORES)
-    except NotCoveredError as e:
-        return Counter(), [d.message for d in e.diagnostics]
+        planned = plan(read_model(model, {}), library.rules, library.kernels)
     except GapFuseError as e:
         return Counter(), [d.message for d in e.diagnostics]
     return Counter(call.kernel for c in planned.plan.chosen for call in c.calls), []

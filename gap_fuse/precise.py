@@ -20,11 +20,18 @@ def in_float64(
 
     It evaluates the view: of the newest operators it is right, of old ones not always (BatchNormalization before 15).
     """
+    return as_written_in_float64(view_to_model(view(read_model(model))), outputs, feeds)
+
+
+def as_written_in_float64(
+    model: onnx.ModelProto, outputs: Sequence[str], feeds: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray] | None:
+    """The same without the view: its operators as the file has them."""
     from onnx.reference import ReferenceEvaluator  # slow to load, and hardly ever needed
 
     try:
         with np.errstate(all="ignore"):
-            live = ReferenceEvaluator(widened(view_to_model(view(read_model(model)))))
+            live = ReferenceEvaluator(widened(model))
             found = live.run(list(outputs), {n: _wide(np.asarray(v)) for n, v in feeds.items()})
     except Exception:  # it lacks operators and raises whatever numpy does: then there is no such reference
         return None

@@ -10,8 +10,9 @@ from fusion_engine.diagnostics import Span
 from fusion_engine.model import Model
 from fusion_engine.view.draft import UNKNOWN, Draft, Node, type_of
 from fusion_engine.view.freeze import freeze
-from fusion_engine.view.load import Frame, library, opsets, ordered, read_nodes
+from fusion_engine.view.load import Frame, library, opsets, read_nodes
 from fusion_engine.view.normal import Walk, add_initializers, normalise
+from fusion_engine.view.order import ordered
 from fusion_engine.view.rise import rise
 from fusion_engine.view.types import View, ViewValue
 

@@ -1,24 +1,22 @@
-"""From the model's protos to draft nodes: functions inlined, names made unique, nodes in dependency order."""
+"""From the model's protos to draft nodes: functions inlined, names made unique."""
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any
 
 import onnx
 
 from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
+from fusion_engine.view.bodies import free_names, renamed_graph
 from fusion_engine.view.draft import Node
 from fusion_engine.view.marks import KERNELS, MARKS, OUTLINED, Marks, Metadata
 from fusion_engine.view.operators import FLIP_SIGN, attribute_value, join_op
 from fusion_engine.view.restored import FunctionKey, computing, restored_names
+from fusion_engine.view.scopes import scopes_of
 from fusion_engine.view.types import FUNCTION, Scope
 
-CLASSES = "pkg.torch.onnx.class_hierarchy"
-NAMES = "pkg.torch.onnx.name_scopes"
 _DEEPEST = 200  # calls inside calls; a function that calls itself goes past any limit
 
 
@@ -228,39 +226,6 @@ def _scopes(proto: onnx.NodeProto) -> tuple[Scope, ...]:
     return scopes_of((p.key, p.value) for p in proto.metadata_props) if proto.metadata_props else ()
 
 
-def scopes_of(metadata: Iterable[tuple[str, str]]) -> tuple[Scope, ...]:
-    """The module hierarchy that torch's exporter recorded on a node."""
-    data = dict(metadata)
-    return _parse_scopes(data.get(CLASSES, ""), data.get(NAMES, ""))
-
-
-@lru_cache(maxsize=4096)
-def _parse_scopes(classes: str, names: str) -> tuple[Scope, ...]:
-    cls, instances = _strings(classes), _strings(names)
-    instances += [""] * (len(cls) - len(instances))
-    return tuple(Scope(c, n) for c, n in zip(cls, instances, strict=False))
-
-
-def _strings(text: str) -> list[str]:
-    try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return []
-    return [str(v) for v in value] if isinstance(value, list | tuple) else []
-
-
-def free_names(graph: onnx.GraphProto) -> list[str]:
-    """Outer values that a subgraph reads, in order of first use."""
-    own = {*(i.name for i in graph.input), *(t.name for t in graph.initializer)}
-    own |= {o for n in graph.node for o in n.output}
-    found: dict[str, None] = {}
-    for node in graph.node:
-        inner = [n for a in node.attribute if a.HasField("g") for n in free_names(a.g)]
-        found.update((n, None) for n in [*node.input, *inner] if n and n not in own)
-    found.update((o.name, None) for o in graph.output if o.name not in own)
-    return list(found)
-
-
 def bound_graph(graph: onnx.GraphProto, frame: Frame) -> onnx.GraphProto:
     """A copy in which attributes that refer to the enclosing function's have the call's values."""
     if not any(a.ref_attr_name or a.HasField("g") for n in graph.node for a in n.attribute):
@@ -276,70 +241,3 @@ def bound_graph(graph: onnx.GraphProto, frame: Frame) -> onnx.GraphProto:
         del node.attribute[:]
         node.attribute.extend(kept)
     return copy
-
-
-def renamed_graph(graph: onnx.GraphProto, names: Mapping[str, str]) -> onnx.GraphProto:
-    """A copy whose free names are replaced."""
-    if all(k == v for k, v in names.items()):
-        return graph
-    copy = onnx.GraphProto()
-    copy.CopyFrom(graph)
-    _rename_uses(copy, names)
-    return copy
-
-
-def _rename_uses(graph: onnx.GraphProto, names: Mapping[str, str]) -> None:
-    for node in graph.node:
-        for i, name in enumerate(node.input):
-            node.input[i] = names.get(name, name)
-        for a in node.attribute:
-            if a.HasField("g"):
-                _rename_uses(a.g, names)
-    for output in graph.output:
-        output.name = names.get(output.name, output.name)
-
-
-def ordered(
-    nodes: Sequence[Node],
-    outputs: Sequence[str],
-    where: Span | None,
-    stands_for: Callable[[str], str | None] = lambda name: name,
-) -> list[Node]:
-    """The nodes that `outputs` need, each after what it reads: depth first from the outputs, inputs left to right.
-
-    The order depends on the graph alone, not on the sequence of `nodes`. `stands_for` resolves the outer values that
-    bodies read, which keep the file's names. A cycle is an error.
-    """
-    maker = {o: n for n in nodes for o in n.outputs if o}
-    result: list[Node] = []
-    state: dict[int, bool] = {}  # id(node) -> finished
-    for output in outputs:
-        stack: list[tuple[Node, Any]] = []
-        _enter(maker.get(output), stack, state, stands_for)
-        while stack:
-            node, rest = stack[-1]
-            name = next(rest, None)
-            if name is None:
-                stack.pop()
-                state[id(node)] = True
-                result.append(node)
-                continue
-            need = maker.get(name)
-            if need is not None and state.get(id(need)) is False:
-                label = need.origins[0] if need.origins else need.outputs[0]
-                raise GapFuseError(Diagnostic(f"the graph has a cycle through node `{label}` ({need.op})", where))
-            _enter(need, stack, state, stands_for)
-    return result
-
-
-def _enter(
-    node: Node | None,
-    stack: list[tuple[Node, Any]],
-    state: dict[int, bool],
-    stands_for: Callable[[str], str | None],
-) -> None:
-    if node is None or id(node) in state:
-        return
-    state[id(node)] = False
-    read = (*node.inputs, *(stands_for(c) for c in node.captures))
-    stack.append((node, iter([i for i in read if i])))

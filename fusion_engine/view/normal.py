@@ -11,12 +11,13 @@ import onnx
 from onnx import numpy_helper
 
 from fusion_engine.diagnostics import Diagnostic, GapFuseError
+from fusion_engine.view.bodies import renamed_graph
 from fusion_engine.view.canon import canonical
 from fusion_engine.view.control import Surroundings, settled
 from fusion_engine.view.draft import Draft, Node, named
 from fusion_engine.view.fold import RANDOM, dequantised, evaluate
 from fusion_engine.view.infer import Memo, attrs_key, infer
-from fusion_engine.view.load import Library, ordered, renamed_graph
+from fusion_engine.view.load import Library
 from fusion_engine.view.noops import passed_through
 from fusion_engine.view.opening import closed_types, function_body
 from fusion_engine.view.operators import FLIP_SIGN, VIEW_OPSET, dense, operator, written_version
@@ -221,6 +222,3 @@ def _add(draft: Draft, name: str, tensor: Any, decode: Callable[[Any], np.ndarra
         reason = " ".join(str(error).split())
         raise GapFuseError(Diagnostic(f"initializer `{name}` cannot be decoded: {reason}", draft.where)) from error
     draft.name_const(name, array)
-
-
-__all__ = ["Walk", "add_initializers", "normalise", "ordered"]

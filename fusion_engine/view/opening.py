@@ -10,8 +10,9 @@ import onnx
 from fusion_engine.view.draft import Draft, Node, Type, element_type
 from fusion_engine.view.einsum import open_einsum
 from fusion_engine.view.infer import attrs_key, node_proto
-from fusion_engine.view.load import Frame, Library, opsets, ordered, read_nodes
+from fusion_engine.view.load import Frame, Library, opsets, read_nodes
 from fusion_engine.view.operators import FLIP_SIGN, VIEW_OPSET, operator, split_op
+from fusion_engine.view.order import ordered
 from fusion_engine.view.types import ViewValue
 
 if TYPE_CHECKING:

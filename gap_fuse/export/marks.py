@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 
 import onnx
 
+from fusion_engine.view.bodies import reads
 from gap_fuse.export.functions import renamed
 from gap_fuse.export.keep import NAMESPACE, Rule, split_name
-from gap_fuse.export.regions import Wiring, between, reads
+from gap_fuse.export.regions import Wiring, between
 from gap_fuse.export.scopes import Instance, add_instance
 
 DOMAIN = "gap_fuse.marks"

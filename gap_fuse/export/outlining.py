@@ -12,9 +12,10 @@ import onnx
 from onnx import helper
 
 from fusion_engine.diagnostics import Diagnostic
+from fusion_engine.view.bodies import reads
 from gap_fuse.export.functions import SMALL, Attribute, Region, body_of, call_of, function_of
 from gap_fuse.export.keep import Kept, Rule, rules_of
-from gap_fuse.export.regions import Wiring, closed, free_in, free_values, in_order, pieces, reads, results
+from gap_fuse.export.regions import Wiring, closed, free_in, free_values, in_order, pieces, results
 from gap_fuse.export.scopes import Instance, instances, relabel
 from gap_fuse.export.sharing import own_shapes, symbols, unshare
 

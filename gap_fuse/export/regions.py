@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import onnx
 
+from fusion_engine.view.bodies import reads
+
 
 class Wiring:
     """The nodes of a graph by position (None where a node went), who makes each value, who reads it.
@@ -55,23 +57,6 @@ class Wiring:
         self.maker |= {o: k for o in node.output if o}
         for value in reads(node):
             self.readers.setdefault(value, set()).add(k)
-
-
-def reads(node: onnx.NodeProto) -> Iterator[str]:
-    """Values that a node reads, the free values of its bodies included, in order."""
-    yield from (i for i in node.input if i)
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield from free_of(attribute.g)
-
-
-def free_of(graph: onnx.GraphProto) -> Iterator[str]:
-    """Values that a body takes from around it."""
-    made = {i.name for i in graph.input} | {t.name for t in graph.initializer}
-    for node in graph.node:
-        yield from (v for v in reads(node) if v not in made)
-        made.update(node.output)
-    yield from (o.name for o in graph.output if o.name not in made)
 
 
 def closed(wiring: Wiring, region: frozenset[int]) -> frozenset[int]:
@@ -148,5 +133,5 @@ def _reached(start: frozenset[int], step: Callable[[int], Iterable[int]]) -> fro
 
 
 def _with_constants(wiring: Wiring, region: frozenset[int]) -> frozenset[int]:
-    near = {s for k in region for s in wiring.sources(k) if not any(True for _ in reads(wiring[s]))}
+    near = {s for k in region for s in wiring.sources(k) if not reads(wiring[s])}
     return region | {s for s in near if {*wiring.users(s)} <= region and not wiring.outputs & {*wiring[s].output}}

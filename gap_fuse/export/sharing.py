@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 import onnx
 
+from fusion_engine.view.bodies import reads
 from gap_fuse.export.functions import renamed
-from gap_fuse.export.regions import reads
 from gap_fuse.export.scopes import SEPARATOR
 
 ARITHMETIC = {

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import onnx
 from onnx import TensorProto
-from onnx.reference import ReferenceEvaluator
 
 from fusion_engine.diagnostics import GapFuseError
 from fusion_engine.tolerances import TRUSTED
 from gap_fuse.oracle import session
-from gap_fuse.precise import widened
+from gap_fuse.precise import as_written_in_float64
 from gap_fuse.proof.draft import NotDrawable
 from gap_fuse.proof.patterns import draw_values
 
@@ -51,12 +50,10 @@ def in_float64(model: onnx.ModelProto, feeds: Arrays, near: Sequence[np.ndarray]
     evaluated so, is onnxruntime's own."""
     if all(v.dtype.kind != "f" for v in near) and not _has_floats(model):
         return list(near)
-    try:
-        with np.errstate(all="ignore"):
-            found = ReferenceEvaluator(widened(model)).run(None, {n: _wide(v) for n, v in feeds.items()})
-    except Exception:  # the evaluator of onnx lacks kernels, or is wrong on odd shapes: then it is no oracle
+    found = as_written_in_float64(model, [o.name for o in model.graph.output], feeds)
+    if found is None:
         return list(near)
-    return [np.asarray(f) if _trusted(np.asarray(f), n) else n for f, n in zip(found, near, strict=True)]
+    return [f if _trusted(f, n) else n for f, n in zip(found.values(), near, strict=True)]
 
 
 def _has_floats(model: onnx.ModelProto) -> bool:
@@ -73,7 +70,3 @@ def _trusted(found: np.ndarray, near: np.ndarray) -> bool:
         return False
     scale = max(float(np.max(np.abs(near[finite]), initial=0.0)), 1e-6)
     return bool(np.max(np.abs(found[finite] - near[finite]), initial=0.0) <= TRUSTED * scale)
-
-
-def _wide(value: np.ndarray) -> np.ndarray:
-    return value.astype(np.float64) if value.dtype == np.float32 else value
