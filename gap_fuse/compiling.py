@@ -68,7 +68,8 @@ class Result:
         notes = (
             *_port_notes(self.target), *self.kernels.notes, *self.rules.notes, *self.planned.matches.notes,
         )  # fmt: skip
-        return build_report(self.graph, self.schedule, notes, explained_islands(self.graph, self.planned))
+        islands = explained_islands(self.graph, self.planned)
+        return build_report(self.graph, self.schedule, notes, islands, self.target.clock)
 
     @property
     def summary(self) -> str:
@@ -111,7 +112,7 @@ class Result:
 
 
 def _port_notes(target: Target) -> list[str]:
-    if target.port.get("sources"):
+    if target.has_port:
         return []
     name = target.folder.name
     return [f"target {name} has no port yet: this C cannot be built here; `--target host` verifies the network"]

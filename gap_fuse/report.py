@@ -14,9 +14,14 @@ FORMAT = 1
 
 
 def build_report(
-    graph: FusedGraph, schedule: Schedule, notes: tuple[str, ...], islands: Sequence[Mapping[str, str]]
+    graph: FusedGraph,
+    schedule: Schedule,
+    notes: tuple[str, ...],
+    islands: Sequence[Mapping[str, str]],
+    clock: float | None = None,
 ) -> dict[str, Any]:
-    """Everything docs/report.md documents, as plain JSON values. `islands`: see islands.float_islands."""
+    """Everything docs/report.md documents, as plain JSON values. `islands`: see islands.float_islands; `clock` in
+    cycles per second."""
     between = {i["call"] for i in islands}
     plans = {p.call: p for p in schedule.calls}
     return {
@@ -35,7 +40,11 @@ def build_report(
             for hop in schedule.bytes
         },
         "peaks": dict(schedule.peaks),
-        "cycles": {"compute": schedule.compute_cycles, "total": schedule.total_cycles},
+        "cycles": {
+            "compute": schedule.compute_cycles,
+            "total": schedule.total_cycles,
+            "milliseconds": None if clock is None else schedule.total_cycles / clock * 1e3,
+        },
         "bounds": _bounds(schedule),
         "float_islands": [dict(i) for i in islands],
         "notes": [*notes, *schedule.notes],
@@ -147,7 +156,8 @@ def summary(report: Report) -> str:
             if name == "l3_l2" and h["bytes"]
         ],
         *_groups(report),
-        f"  cycles    {cycles['compute']:,} computing, {cycles['total']:,} with data movement (modelled)",
+        f"  cycles    {cycles['compute']:,} computing, {cycles['total']:,} with data movement (modelled)"
+        + _time(cycles),
         *_islands(report["float_islands"]),
         *[f"  note      {note}" for note in report["notes"]],
     ]
@@ -180,6 +190,11 @@ def _islands(islands: Sequence[Mapping[str, str]]) -> list[str]:
 
 def _level(level: str, report: Report) -> str:
     return f"  {level.upper():9} {report['peaks'][level]:,} of {report['budgets'].get(level, 0):,} B at peak"
+
+
+def _time(cycles: Mapping[str, Any]) -> str:
+    milliseconds = cycles["milliseconds"]
+    return "" if milliseconds is None else f": {milliseconds:,.2f} ms"
 
 
 def _ratio(value: int, bound: int) -> str:

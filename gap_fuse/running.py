@@ -71,7 +71,7 @@ def build(compiled: Compiled, how: Build = Build()) -> Path:
                 help="compile with --target host to verify and run on this machine",
             )
         )
-    compiler = os.environ.get("CC") or compiled.target.build.get("compiler", "gcc")
+    compiler = os.environ.get("CC") or compiled.target.compiler
     for tool in ("make", compiler.split()[0]):
         if shutil.which(tool) is None:
             raise GapFuseError(

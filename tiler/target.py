@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,12 +12,10 @@ from fusion_engine.marked_yaml import Marked, Problems, as_int, as_text, as_text
 
 LEVELS = ("l1", "l2", "l3")
 HOPS = ("l2_l1", "l3_l2")
-TARGET_KEYS = (
-    "target", "summary", "clock", "levels", "hops", "team", "isa", "float", "energy", "build", "port",
-)  # fmt: skip
-HOP_KEYS = (
-    "engine", "bytes_per_cycle", "start", "latency", "per_run", "max_bytes", "max_stride", "in_flight",
-)  # fmt: skip
+TARGET_KEYS = ("target", "summary", "clock", "levels", "hops", "team", "isa", "compiler")
+HOP_KEYS = ("bytes_per_cycle", "start", "latency", "per_run", "max_bytes", "max_stride", "in_flight")
+PORT = "gf_port.h"
+HERTZ = {"kHz": 1e3, "MHz": 1e6, "GHz": 1e9}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,6 @@ class Hop:
     """
 
     name: str
-    engine: str
     bytes_per_cycle: float
     start: int
     latency: int
@@ -55,8 +53,9 @@ class Hop:
 
 @dataclass(frozen=True)
 class Target:
-    """A machine. `levels` and `hops` by name ("l1", "l2", "l3"; "l2_l1", "l3_l2"); `build` and `port` are for the
-    emitter."""
+    """A machine. `levels` and `hops` by name ("l1", "l2", "l3"; "l2_l1", "l3_l2"). `fork`: cycles that running the
+    team once takes beside the kernel's own. `clock`: cycles per second, where known. `compiler` builds what the emitter
+    writes; `has_port`: the folder holds the sources of a port beside `gf_port.h`."""
 
     name: str
     summary: str
@@ -65,10 +64,10 @@ class Target:
     hops: Mapping[str, Hop]
     cores: int
     fork: int
-    barrier: int
     isa: tuple[str, ...]
-    build: Mapping[str, str]
-    port: Mapping[str, tuple[str, ...]]
+    compiler: str
+    has_port: bool
+    clock: float | None = None
 
     def budget(self, level: str) -> int:
         """Bytes for plan data in a level."""
@@ -114,7 +113,7 @@ def load_target(folder: Path) -> Target:
 def _read(m: Marked, folder: Path, problems: Problems) -> Target | None:
     if not check_map(m, "a target", TARGET_KEYS, problems, required=("target", "levels", "hops", "team")):
         return None
-    team = _numbers(m.get("team"), "the team", ("cores", "fork", "barrier"), problems)
+    team = _numbers(m.get("team"), "the team", ("cores", "fork"), problems)
     return Target(
         name=as_text(m.get("target"), "the target's name", problems) or "",
         summary=as_text(m.get("summary"), "the summary", problems) or "",
@@ -123,11 +122,23 @@ def _read(m: Marked, folder: Path, problems: Problems) -> Target | None:
         hops=_hops(m.get("hops"), problems),
         cores=team.get("cores", 1),
         fork=team.get("fork", 0),
-        barrier=team.get("barrier", 0),
         isa=as_texts(m.get("isa"), "isa", problems),
-        build={k.text: as_text(v, "build", problems) or "" for k, v in pairs(m.get("build"), "build", problems)},
-        port={k.text: as_texts(v, "port", problems) for k, v in pairs(m.get("port"), "port", problems)},
+        compiler=as_text(m.get("compiler"), "the compiler", problems) or "gcc",
+        has_port=(folder / PORT).is_file(),
+        clock=_clock(m.get("clock"), problems),
     )
+
+
+def _clock(m: Marked | None, problems: Problems) -> float | None:
+    """`175 MHz` in cycles per second."""
+    text = as_text(m, "the clock", problems)
+    if m is None or text is None:
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(kHz|MHz|GHz)", text, re.ASCII)
+    if found is None or not float(found[1]):
+        problems.append(m.error(f"the clock must be a frequency such as 175 MHz, not `{text}`"))
+        return None
+    return float(found[1]) * HERTZ[found[2]]
 
 
 def _numbers(m: Marked | None, what: str, keys: tuple[str, ...], problems: Problems) -> dict[str, int]:
@@ -149,7 +160,7 @@ def _levels(m: Marked | None, problems: Problems) -> dict[str, Level]:
 
 
 def _level(name: str, m: Marked | None, problems: Problems) -> Level | None:
-    if m is None or not check_map(m, f"level {name}", ("bytes", "reserved", "kind"), problems, required=("bytes",)):
+    if m is None or not check_map(m, f"level {name}", ("bytes", "reserved"), problems, required=("bytes",)):
         return None
     size = as_int(m.get("bytes"), "bytes", problems) or 0
     items = pairs(m.get("reserved"), "reserved", problems)
@@ -168,11 +179,10 @@ def _hops(m: Marked | None, problems: Problems) -> dict[str, Hop]:
 
 
 def _hop(name: str, m: Marked | None, problems: Problems) -> Hop | None:
-    required = tuple(k for k in HOP_KEYS if k != "engine")
-    if m is None or not check_map(m, f"hop {name}", HOP_KEYS, problems, required=required):
+    if m is None or not check_map(m, f"hop {name}", HOP_KEYS, problems, required=HOP_KEYS):
         return None
     rate = _positive_number(m.get("bytes_per_cycle"), problems)
-    value = {k: as_int(m.get(k), k, problems) or 0 for k in required if k != "bytes_per_cycle"}
+    value = {k: as_int(m.get(k), k, problems) or 0 for k in HOP_KEYS if k != "bytes_per_cycle"}
     for key, least in (
         ("max_bytes", 16),
         ("max_stride", 1),
@@ -186,8 +196,7 @@ def _hop(name: str, m: Marked | None, problems: Problems) -> Hop | None:
             problems.append(entry.error(f"{key} must be at least {least}"))
     if rate is None:
         return None
-    engine = as_text(m.get("engine"), "the engine", problems) or name
-    return Hop(name, engine, rate, **value)
+    return Hop(name, rate, **value)
 
 
 def _positive_number(m: Marked | None, problems: Problems) -> float | None:

@@ -21,7 +21,7 @@ class Instance:
 
 
 def instances(node: onnx.NodeProto) -> tuple[Instance, ...]:
-    """The instances around a node, outermost first: by torch's metadata, whose last entry is the operator's own, else by
+    """The instances around a node, outermost first: by torch's metadata, whose last entry is the operator's own, or by
     the node name's prefixes."""
     return _of_metadata(node) or tuple(_of_name(node.name))
 

@@ -17,6 +17,8 @@ def test_shipped_targets_have_room_for_plans(root: Path, name: str) -> None:
     target = load_target(root / "targets" / name)
     assert target.name == name
     assert target.cores == 8
+    assert target.clock == 175e6
+    assert target.has_port == (name == "host")
     for level in target.levels.values():
         assert level.budget == level.bytes - sum(level.reserved.values()) > 0
 
@@ -50,6 +52,8 @@ def test_a_budget_below_one_byte_is_refused(root: Path, l1: int) -> None:
         ("max_bytes: 32764", "max_bytes: 3", "at least 16", True),
         ("stacks: 23296", "stacks: 99999", "bytes left", True),
         ("team: {cores", "teem: {cores", "unknown key `teem`", True),
+        ("175 MHz", "fast", "a frequency such as 175 MHz", True),
+        ("175 MHz", "0 MHz", "a frequency such as 175 MHz", True),
     ],
 )
 def test_errors_have_a_place(root: Path, tmp_path: Path, find: str, put: str, message: str, line: bool) -> None:
