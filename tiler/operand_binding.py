@@ -66,6 +66,8 @@ class OperandBinder:
 
     def _near(self, a: Actual, dims: list[_Dim]) -> tuple[str, ...]:
         """Per dim of the operand's tile how the C steps along it: by a stride, by the distance of rows, or as dense."""
+        if (self.implementation.align or {}).get(a.type.name, 1) > a.itemsize:
+            return ("whole",) * len(dims)  # tiles inside a tensor begin anywhere
         if isinstance(self.implementation.orders.get(a.type.name), str):
             return ("stride",) * len(dims)
         outer = "pitch" if a.type.name in self.implementation.pitch else "dense"

@@ -71,6 +71,17 @@ class RollCall:
         result: tuple[int, int] = self.memo[key]
         return result
 
+    def walks(self, o: BoundOperand) -> bool:
+        """Whether the kernel can walk rows of an operand inside its whole tensor or a ring of its rows."""
+        if o.near and all(near == "stride" for near in o.near):
+            return True
+        if "whole" in o.near or not o.near:
+            return False
+        row = self.rows[o.name].dim if o.name in self.rows else None
+        counts = self.box(o, 0, self.height)
+        still = row is not None or not any(_reads(i, self.axis) for i in o.index)
+        return still and all(n == e for d, (n, e) in enumerate(zip(counts, o.extent, strict=True)) if d != row)
+
     def begins(self, o: BoundOperand, first: int) -> int:
         """The first row of an operand that row `first` of the result reads, clipped to the tensor."""
         rows = self.rows[o.name]
@@ -371,8 +382,11 @@ def _closed(
         for i in set(here):
             call = calls[i]
             assert call is not None
-            if any(o.root == root and o.name not in call.rows for o in call.bound.operands):
+            if any(o.root == root and (o.name not in call.rows or not call.walks(o)) for o in call.bound.operands):
                 return False
+        maker = calls[made]
+        if maker is None or not maker.walks(maker.out):
+            return False
     return first < last
 
 

@@ -61,6 +61,8 @@ class Rolls:
     def _weigh(self, first: int, last: int, stays: frozenset[str]) -> tuple[Frontier, list[RollPlan]]:
         calls = tuple(c for c in self.calls[first : last + 1] if c is not None)
         plans: list[RollPlan] = []
+        if any(o.root in stays and not c.walks(o) for c in calls for o in c.bound.operands):
+            return empty(PARTS, 1), plans
         for step in STEPS:
             plan = RollPlan(calls, step, stays, self.target)
             if step > calls[-1].height or plan.l1_bytes > self.target.budget("l1"):

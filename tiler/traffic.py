@@ -70,6 +70,8 @@ def in_place(dims: Sequence[DimClasses], operand: BoundOperand) -> NDArray[np.bo
     for dim, stride, near in reversed(list(zip(dims, operand.far_strides, operand.near, strict=True))):
         if near == "stride":
             continue
+        if near == "whole":
+            fits = fits & (dim.times.sum(-1) == 1)
         if near == "pitch" and not pitched:  # rows may lie at any distance
             even, step, pitched = np.ones((), bool), np.zeros((), np.int64), True
         many = dim.most > 1

@@ -46,6 +46,25 @@ def test_rolled_c_equals_references_and_plan(drawn: FusedGraph, l1: int, seed: i
     _check(*_rolled(drawn, l1), SANITIZED, seed)
 
 
+def test_columns_that_nobody_reads_keep_their_place() -> None:
+    """A window that leaves the last column out sees rows of a ring further apart than its tile is wide."""
+
+    def drawn(columns: int) -> FusedGraph:
+        g = Growing(None, _kernels(), np.random.default_rng(1))  # type: ignore[arg-type]
+        g.buffers.append(Buffer("input", "int8", (1, 4, 24, columns)))
+        x = g.call("conv2d_i8", {"x": "input", **g.weights(16, 4, 3, 3)}, (1, 16, 24, columns), {"pads": (1, 1, 1, 1)})
+        y = g.call(
+            "conv2d_i8", {"x": x, **g.weights(16, 16, 3, 3)}, (1, 16, 11, (columns - 3) // 2 + 1), {"strides": (2, 2)}
+        )
+        return FusedGraph("drawn", tuple(g.buffers), tuple(g.calls), ("input",), (y,))
+
+    for columns in (8, 9):
+        graph = order_layouts(drawn(columns), _kernels())
+        timetable = schedule(graph, _kernels(), _target(), l1=5500, minimise="bytes")
+        assert bool(timetable.rolls) == (columns == 9)
+        _check(graph, timetable, (), 3)
+
+
 @settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(images(), st.integers(800, 4000))
 def test_rings_lie_apart_and_rows_are_made_once(drawn: FusedGraph, l1: int) -> None:
