@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -85,4 +87,4 @@ def _check_apart(timetable: Schedule, roll: Roll) -> None:
         spans += [(at, o.tile_bytes) for o in c.operands for at in o.l1]
     spans += [(s.offset, s.bytes) for s in timetable.stays if s.first <= roll.last and roll.first <= s.last]
     spans.sort()
-    assert all(a + n <= b for (a, n), (b, _) in zip(spans, spans[1:], strict=False))
+    assert all(a + n <= b for (a, n), (b, _) in pairwise(spans))

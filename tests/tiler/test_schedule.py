@@ -177,6 +177,7 @@ def test_the_smallest_l1_named_does(graph: FusedGraph) -> None:
         schedule(graph, KERNELS, TARGET, l1=least - 1)
 
 
+@settings(max_examples=6)
 @given(networks())
 def test_the_smallest_l2_named_does(graph: FusedGraph) -> None:
     with pytest.raises(GapFuseError, match=r"L2 is too small: call .* \(kernel ") as caught:
