@@ -269,7 +269,9 @@ def _check_call(rule: Rule, call: Emit, kernels: Mapping[str, Kernel], at: At) -
             yield at(call.span, f"kernel `{call.kernel}` needs `{name}`", f"it takes {_signature(kernel)}")
     yield from _check_temporaries(rule, call, kernel, at)
     if not call.results and len(outputs) != 1:
-        yield at(call.span, f"kernel `{call.kernel}` has {len(outputs)} results: name them", "results: {y: y}")
+        example = ", ".join(f"{name}: NAME" for name in outputs)
+        help_ = f"results: {{{example}}}, a NAME being a result of the pattern"
+        yield at(call.span, f"kernel `{call.kernel}` has {len(outputs)} results: name them", help_)
 
 
 def _signature(kernel: Kernel) -> str:

@@ -44,7 +44,9 @@ def _falls(
     after = sum(weights.get(node.op, 1) for node in rewrite.nodes)
     if after >= before:
         message = f"the measure does not fall: variant `{variant.name}` takes away {before} and adds {after}"
-        yield at(rule, rewrite.span, message, "operators weigh 1 unless a rule says more: measure: {Pow: 2}")
+        heavier = f"measure: {{OPERATOR: {after + 1}}}"
+        help_ = f"operators weigh 1 unless a rule says more of one that goes and does not come: {heavier}"
+        yield at(rule, rewrite.span, message, help_)
 
 
 def _least(p: Pattern, kept: frozenset[str], weights: Mapping[str, int], classes: Mapping[str, tuple[str, ...]]) -> int:

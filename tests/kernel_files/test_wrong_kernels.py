@@ -18,6 +18,7 @@ CAUGHT = {  # words of the failure
     "cycles_fall": "cycles fall",
     "does_not_end": "does not end",
     "reads_past_the_row": "AddressSanitizer",
+    "reference_fails": "reference.py:2:12",  # operands go by position: the parameter is `v`, the operand `x`
     "signed_overflow": "signed integer overflow",
     "unsigned_overflow": "integers differ",
     "writes_past_the_row": "AddressSanitizer",

@@ -1,0 +1,2 @@
+def reference_fails(v):
+    return saturated(v)  # noqa: F821
