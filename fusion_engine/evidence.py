@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from fusion_engine.believing import Proof
 from fusion_engine.covering.types import Candidate, Plan
+from fusion_engine.matching.facts import DEQUANTIZE, QUANTIZE
 from fusion_engine.outlining import PREFIX, SCOPE, TARGET
 from fusion_engine.view import FUNCTION, Scope, View, ViewNode
 
@@ -61,7 +62,7 @@ def _places(node: ViewNode) -> list[Place]:
 def _proved(view: View, c: Candidate, by_place: Mapping[tuple[str, Place], Proof]) -> Candidate:
     if c.evidence not in STRUCTURAL:
         return c
-    first, *others = (view.nodes[n] for n in sorted(c.nodes))
+    first, *others = _computing(view, c)
     proof = next((p for place in _places(first) if (p := by_place.get((c.rule, place))) is not None), None)
     if proof is None or (c.evidence == "operator" and proof.region is not None):
         return c
@@ -75,8 +76,14 @@ def placed(view: View, plan: Plan) -> Plan:
 
 
 def _placed(view: View, c: Candidate) -> Candidate:
-    place = _place([view.nodes[n] for n in sorted(c.nodes)]) if c.evidence in STRUCTURAL else ""
+    place = _place(_computing(view, c)) if c.evidence in STRUCTURAL else ""
     return replace(c, evidence=f"{c.evidence}, in {place}") if place else c
+
+
+def _computing(view: View, c: Candidate) -> list[ViewNode]:
+    """The nodes but for Q and DQ around others: no module made those, but whoever quantised."""
+    nodes = [view.nodes[n] for n in sorted(c.nodes)]
+    return [n for n in nodes if n.op not in (QUANTIZE, DEQUANTIZE)] or nodes
 
 
 def _place(nodes: Sequence[ViewNode]) -> str:

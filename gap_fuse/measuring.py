@@ -20,6 +20,7 @@ from gap_fuse.recordings import batches, open_ports, open_recording
 from quantizer import Statistics, TensorStatistics, channel_axes, collect, constant_statistics, join, known_statistics
 
 BATCH = 8
+Functions = Mapping[tuple[str, str, str], onnx.FunctionProto]
 RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
 
 
@@ -83,9 +84,23 @@ def observable(model: onnx.ModelProto) -> tuple[str, ...]:
 
 
 def unobservable(model: onnx.ModelProto) -> tuple[str, ...]:
-    """Results inside the bodies of If, Loop and Scan, which no sample's run shows from outside."""
-    bodies = [b for node in model.graph.node for b in _bodies(node)]
-    return tuple(o for b in bodies for node in b.node for o in node.output if o)
+    """Results inside functions and the bodies of If, Loop and Scan, which no sample's run shows from outside.
+
+    Those of a function as CALL/NAME; constants are left out."""
+    functions = {(f.domain, f.name, f.overload): f for f in model.functions}
+    return tuple(name for node in model.graph.node for name in _inside(node, functions, ""))
+
+
+def _inside(node: onnx.NodeProto, functions: Functions, path: str) -> Iterator[str]:
+    bodies = [(b.node, path) for b in _bodies(node)]
+    function = functions.get((node.domain, node.op_type, node.overload))
+    if function is not None:
+        bodies.append((function.node, f"{path}{node.name or node.output[0]}/"))
+    for nodes, prefix in bodies:
+        for n in nodes:
+            if n.op_type != "Constant":
+                yield from (f"{prefix}{o}" for o in n.output if o)
+                yield from _inside(n, functions, prefix)
 
 
 def carried(model: str | Path | onnx.ModelProto) -> dict[str, TensorStatistics]:

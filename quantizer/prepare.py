@@ -6,6 +6,7 @@ from collections import Counter
 
 import numpy as np
 import onnx
+import onnx.inliner
 from onnx import numpy_helper
 
 from fusion_engine.diagnostics import Diagnostic, GapFuseError
@@ -14,7 +15,7 @@ MICROSOFT = "com.microsoft"
 
 
 def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The same function with plain constants, com.microsoft's fake quantisation taken out.
+    """The same function with plain constants, functions inlined, com.microsoft's fake quantisation taken out.
 
     Raises GapFuseError below opset 13, or for a model already quantised.
     """
@@ -26,8 +27,7 @@ def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
                 help="onnx.version_converter.convert_version(model, 13) raises it",
             )
         )
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
+    copy = onnx.inliner.inline_local_functions(model)  # their nodes keep the scopes that an exporter wrote
     values = constants(copy)
     _fold_constants(copy.graph, values)
     _drop_annotations(copy.graph, values)

@@ -75,7 +75,7 @@ def stats_model(
 
         plot_statistics({n: v for n, v in values.items() if not tensors or n in tensors}, plot)
     if hidden := measuring.unobservable(proto):
-        click.echo(f"note: {len(hidden)} values inside If, Loop or Scan bodies are not observed", err=True)
+        click.echo(f"note: {len(hidden)} values inside functions, If, Loop or Scan bodies are not observed", err=True)
 
 
 @stats.command("merge")

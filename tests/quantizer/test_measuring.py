@@ -11,6 +11,7 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from click.testing import CliRunner, Result
 from hypothesis import given
@@ -113,6 +114,13 @@ def test_constants_are_not_measured_and_bodies_are_said_to_be_hidden() -> None:
     )
     assert observable(branch) == ("b", "x", "y")
     assert set(unobservable(branch)) == {"p", "q", "r"}
+    function = onnx.parser.parse_model(
+        """<ir_version: 10, opset_import: ["" : 17, "my" : 1]>
+        g (float[2] x) => (float[2] y) { ["block"] y = my.F(x) }
+        <domain: "my", opset_import: ["" : 17]> F (a) => (b) { c = Constant <value = float {2.0}> ()  b = Mul(a, c) }"""
+    )
+    assert observable(function) == ("x", "y")
+    assert unobservable(function) == ("block/b",)
 
 
 def test_marks_of_other_tools_are_known_ranges() -> None:

@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import gap_fuse
 from fusion_engine.diagnostics import GapFuseError
+from gap_fuse.export import outline
 from gap_fuse.oracle import prepared, session
 from quantizer import (
     KnownRange,
@@ -237,3 +238,28 @@ def test_parts_with_one_fixed_grid_keep_it() -> None:
 
 def kernels_in(model: onnx.ModelProto) -> list[str]:
     return [c.kernel for c in gap_fuse.compile(model).graph.calls]
+
+
+# ---- functions ----
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("form", ["ts_modfn", "dyn_opt"])
+def test_a_model_of_functions_is_quantised_inside_them(shared: Path, tmp_path: Path, form: str) -> None:
+    """What fusion_friendly_export writes stayed float inside: only what lay between the calls was quantised."""
+    file = shared / "torch_exports" / f"dwsep__{form}.onnx"
+    model = onnx.load(file)
+    if form == "dyn_opt":
+        model = outline(model, ["torch.nn.modules.*"]).model
+    onnx.save(model, tmp_path / "m.onnx")
+    x = np.random.default_rng(0).normal(size=np.load(file.with_suffix(".npz"))["in0"].shape).astype(np.float32)
+    np.savez(tmp_path / "x.npz", **{model.graph.input[0].name: x})
+    gap_fuse.quantize(tmp_path / "m.onnx", tmp_path / "x.npz", tmp_path / "q.onnx")
+    result = gap_fuse.compile(tmp_path / "q.onnx")
+    assert not any(c.kernel.endswith("_f32") for c in result.graph.calls)
+    assert {"depthwise_i8", "pointwise_i8"} <= {c.kernel for c in result.graph.calls}
+    if form == "dyn_opt":
+        assert any("scope torch.nn.modules" in c.evidence for c in result.planned.plan.chosen)
+    feeds = {model.graph.input[0].name: x}
+    (plain,), (got,) = prepared(model)(feeds).values(), prepared(onnx.load(tmp_path / "q.onnx"))(feeds).values()
+    assert np.abs(got - plain).max() < 0.05 * np.ptp(plain)
