@@ -128,6 +128,7 @@ def compile(
     *,
     l1: int | None = None,
     l2: int | None = None,
+    l3: int | None = None,
     dims: Mapping[str, int] | None = None,
     rules: Sequence[Path | str] = (),
     kernels: Sequence[Path | str] = (),
@@ -135,17 +136,17 @@ def compile(
 ) -> Result:
     """Compile an ONNX model for a target; write the result with `Result.write(folder)`.
 
-    `l1` and `l2` are bytes for plan data, in place of the target's. `minimise` is cycles, bytes, energy, l1, l2 or
+    `l1`, `l2` and `l3` are bytes for plan data, in place of the target's. `minimise` is cycles, bytes, energy, l1, l2 or
     a sum such as bytes+200*tiles. `dims` binds symbolic dimensions. `rules` and `kernels` are further folders beside
     the shipped ones, later ones overriding. Raises GapFuseError for anything that cannot be compiled, saying why.
     """
     with paused():
-        return _compile(model, target, l1, l2, dims or {}, rules, kernels, minimise)
+        return _compile(model, find_target(target).with_budgets(l3=l3), l1, l2, dims or {}, rules, kernels, minimise)
 
 
 def _compile(
     model: str | Path | bytes | onnx.ModelProto,
-    target: str | Path,
+    machine: Target,
     l1: int | None,
     l2: int | None,
     dims: Mapping[str, int],
@@ -155,7 +156,6 @@ def _compile(
 ) -> Result:
     folders = tuple(Path(k).resolve() for k in kernels)
     library = load_library([Path(r) for r in rules], folders)
-    machine = find_target(target)
     read = read_model(model, dims)
     _check_not_empty(read)
     planned = plan(read, library.rules, library.kernels, machine.cores, machine.isa, answers)

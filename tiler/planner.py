@@ -140,7 +140,7 @@ class _Assembly:
                 Diagnostic(
                     f"L3 is too small: {at} bytes of constants and {end - at} of activations, "
                     f"{self.target.budget('l3')} are there",
-                    help=f"the smallest L3 that would do is {end} bytes",
+                    help=f"the smallest L3 that would do is {end} bytes (--l3 {end})",
                 )
             )
         return _DeepLayout(cold, homes, end)

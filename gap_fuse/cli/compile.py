@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from gap_fuse.cli.options import DIMS, KERNELS, L1, L2, MINIMISE, MODEL, RULES, TARGET, located, parse_dims
+from gap_fuse.cli.options import DIMS, KERNELS, L1, L2, L3, MINIMISE, MODEL, RULES, TARGET, located, parse_dims
 
 
 @click.command("compile")
@@ -23,6 +23,7 @@ from gap_fuse.cli.options import DIMS, KERNELS, L1, L2, MINIMISE, MODEL, RULES, 
 @TARGET
 @L1
 @L2
+@L3
 @MINIMISE
 @DIMS
 @RULES
@@ -34,6 +35,7 @@ def compile_command(
     target: str,
     l1: int | None,
     l2: int | None,
+    l3: int | None,
     minimise: str,
     dims: tuple[str, ...],
     rules: tuple[Path, ...],
@@ -43,7 +45,7 @@ def compile_command(
     from gap_fuse.compiling import compile as compile_model
 
     result = compile_model(
-        model, target, l1=l1, l2=l2, dims=parse_dims(dims), rules=rules, kernels=kernels, minimise=minimise
+        model, target, l1=l1, l2=l2, l3=l3, dims=parse_dims(dims), rules=rules, kernels=kernels, minimise=minimise
     )
     result.write(folder)
     click.echo(result.summary)

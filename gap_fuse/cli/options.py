@@ -38,6 +38,9 @@ L1 = click.option(
 L2 = click.option(
     "--l2", type=click.IntRange(min=1), metavar="BYTES", help="L2 bytes for plan data, in place of the target's."
 )
+L3 = click.option(
+    "--l3", type=click.IntRange(min=1), metavar="BYTES", help="L3 bytes for weights and what spills, likewise."
+)
 MINIMISE = click.option(
     "--minimise",
     default="cycles",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from gap_fuse.cli.options import DIMS, KERNELS, L1, L2, MINIMISE, MODEL, RULES, TARGET, located, parse_dims
+from gap_fuse.cli.options import DIMS, KERNELS, L1, L2, L3, MINIMISE, MODEL, RULES, TARGET, located, parse_dims
 
 
 @click.command()
@@ -14,6 +14,7 @@ from gap_fuse.cli.options import DIMS, KERNELS, L1, L2, MINIMISE, MODEL, RULES, 
 @TARGET
 @L1
 @L2
+@L3
 @MINIMISE
 @click.option("--show", metavar="NODE", help="Also this call (or the call of this node): its tiles and Pareto set.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: report.json with the key `tiling`.")
@@ -32,6 +33,7 @@ def tile(
     target: str,
     l1: int | None,
     l2: int | None,
+    l3: int | None,
     minimise: str,
     show: str | None,
     as_json: bool,
@@ -49,7 +51,7 @@ def tile(
     from gap_fuse.tiling_text import tiling_text
 
     result = compile_model(
-        model, target, l1=l1, l2=l2, dims=parse_dims(dims), rules=rules, kernels=kernels, minimise=minimise
+        model, target, l1=l1, l2=l2, l3=l3, dims=parse_dims(dims), rules=rules, kernels=kernels, minimise=minimise
     )
     document = tiling(result, l1, l2, minimise, show)
     click.echo(json.dumps(document, indent=2) if as_json else tiling_text(document))

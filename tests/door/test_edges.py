@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner, Result
@@ -74,6 +76,21 @@ def test_dims_that_cannot_be(tmp_path: Path, dims: list[str], words: str) -> Non
     done = _command("compile", _model(tmp_path, RELU), "-o", str(tmp_path / "out"), *options)
     assert done.exit_code == 2
     assert words in done.output
+
+
+def test_an_l3_that_is_too_small_names_the_option_that_helps(tmp_path: Path) -> None:
+    """A MobileNetV2 of 14 MB was told the size of L3 that it needs, and no option could say it."""
+    text = "g (float[1,64] x, float[64,64] w) => (float[1,64] y) { y = MatMul(x, w) }"
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {text}')
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.ones((64, 64), np.float32), "w"))
+    del model.graph.input[1]
+    onnx.save(model, tmp_path / "m.onnx")
+    words = ("compile", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out"))
+    done = _command(*words, "--l3", "64")
+    assert done.exit_code == 2
+    least = re.search(r"\(--l3 (\d+)\)", done.output)
+    assert least is not None
+    assert _command(*words, "--l3", least[1]).exit_code == 0
 
 
 def test_the_same_dim_twice_is_one(tmp_path: Path) -> None:
