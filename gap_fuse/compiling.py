@@ -136,8 +136,8 @@ def compile(
 ) -> Result:
     """Compile an ONNX model for a target; write the result with `Result.write(folder)`.
 
-    `l1`, `l2` and `l3` are bytes for plan data, in place of the target's. `minimise` is cycles, bytes, energy, l1, l2 or
-    a sum such as bytes+200*tiles. `dims` binds symbolic dimensions. `rules` and `kernels` are further folders beside
+    `l1`, `l2` and `l3` are bytes for plan data, in place of the target's. `minimise` is cycles, bytes, energy, l1, l2
+    or a sum such as bytes+200*tiles. `dims` binds symbolic dimensions. `rules` and `kernels` are further folders beside
     the shipped ones, later ones overriding. Raises GapFuseError for anything that cannot be compiled, saying why.
     """
     with paused():
