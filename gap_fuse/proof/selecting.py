@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fusion_engine import Kernel, RuleSet, load_kernels
-from fusion_engine.diagnostics import Diagnostic, GapFuseError, did_you_mean
+from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span, did_you_mean
 from fusion_engine.language.types import Rule
 from gap_fuse.library import load_library
 from gap_fuse.rooms import room
@@ -30,6 +30,7 @@ def select_rules(which: Sequence[str], rules: Sequence[Path] = (), kernels: Sequ
     every = library.rules.rules
     _check_names([w for w in which if not _is_path(w)], [r.name for r in every], "rule")
     chosen = [r for r in every if not which or r.name in which or _below(r.span.file, paths)]
+    _check_any([r.span.file for r in chosen], paths, "rule")
     return Selection(tuple(chosen), library.rules, library.kernels)
 
 
@@ -51,6 +52,7 @@ def select_kernels(which: Sequence[str], kernels: Sequence[Path] = ()) -> Kernel
     known = load_kernels(every)
     _check_names([w for w in which if not _is_path(w)], known, "kernel")
     chosen = [k for k in known.values() if not which or k.name in which or _below(str(k.folder), paths)]
+    _check_any([str(k.folder) for k in chosen], paths, "kernel")
     return KernelSelection(tuple(k for k in chosen if k.view is None), folders, every)
 
 
@@ -61,6 +63,13 @@ def _is_path(which: str) -> bool:
 def _below(file: str, paths: Iterable[Path]) -> bool:
     place = Path(file).resolve()
     return any(place.is_relative_to(p.resolve()) for p in paths)
+
+
+def _check_any(files: Sequence[str], paths: Iterable[Path], what: str) -> None:
+    """Nothing is not proved."""
+    empty = [p for p in paths if not any(_below(f, [p]) for f in files)]
+    if empty:
+        raise GapFuseError([Diagnostic(f"there is no {what} in it", Span(str(p))) for p in empty])
 
 
 def _check_names(names: Iterable[str], known: Iterable[str], what: str) -> None:

@@ -153,3 +153,14 @@ def test_check_reads_the_models_of_tests(tmp_path: Path, test: str, said: str) -
 def test_no_command_takes_an_empty_file_for_a_model(tmp_path: Path, arguments: list[str]) -> None:
     (tmp_path / "empty.onnx").touch()
     assert "empty.onnx: error: this is not an ONNX file" in refused(*arguments, tmp_path / "empty.onnx")
+
+
+@pytest.mark.parametrize("arguments", [("rules", "check"), ("rules", "test"), ("kernels", "test")])
+def test_an_empty_folder_is_not_proved(tmp_path: Path, arguments: tuple[str, str]) -> None:
+    """`rules test EMPTY` said: 0 rules, proved."""
+    assert "in it" in refused(*arguments, tmp_path)
+
+
+def test_an_empty_rule_file_is_no_rule(tmp_path: Path) -> None:
+    (tmp_path / "empty.yaml").touch()
+    assert "there is no rule in it" in refused("rules", "check", tmp_path / "empty.yaml")
