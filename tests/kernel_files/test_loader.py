@@ -245,3 +245,9 @@ def test_a_list_that_permutes_nothing_is_a_misfit(perm: tuple[int, ...]) -> None
     """RNN with layout = 2, which inference lets pass, became a transposition with an axis twice and a traceback."""
     with pytest.raises(ValueError, match="no permutation of 2 axes"):
         evaluate(parse_expr("permute(A, perm)"), {"A": (2, 3), "perm": perm})
+
+
+def test_every_shipped_reference_loads() -> None:
+    """A function that moved took the pool's reference with it, which only the int8 example noticed."""
+    kernels = load_kernels([Path(__file__).parents[2] / "kernels"])
+    assert all(callable(reference(k)) for k in kernels.values() if k.semantics is not None)
