@@ -1,4 +1,4 @@
-"""What a rule file may hold. docs/rule-language.md explains; rules/rule.schema.json is made from here."""
+"""What the files of rules/ may hold. docs/rule-language.md explains; the schemas in rules/ are made from here."""
 
 from __future__ import annotations
 
@@ -123,6 +123,30 @@ class RuleFile(Section):
     """Not supported yet: the cheapest cover is chosen."""
 
 
+class FragmentsFile(Section):
+    """Named alternatives that patterns call in lower case."""
+
+    fragments: dict[str, list[str] | str]
+    """`name(params) -> results:` and its alternatives; what an alternative means stands behind `with`."""
+
+
+class ClassesFile(Section):
+    """Named sets of operators: `unary[op](x)` in a pattern, or what a region may hold."""
+
+    classes: dict[str, list[str] | str]
+    """Operators by name, `domain::Name`, or an earlier class."""
+
+
 def rule_schema() -> dict[str, Any]:
     """The JSON schema of a rule file."""
     return file_schema(RuleFile, "gap-fuse rule", "rule.schema.json")
+
+
+def fragments_schema() -> dict[str, Any]:
+    """The JSON schema of fragments.yaml."""
+    return file_schema(FragmentsFile, "gap-fuse fragments", "fragments.schema.json")
+
+
+def classes_schema() -> dict[str, Any]:
+    """The JSON schema of classes.yaml."""
+    return file_schema(ClassesFile, "gap-fuse operator classes", "classes.schema.json")

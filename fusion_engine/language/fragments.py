@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span, did_you_mean
+from fusion_engine.language.file_model import ClassesFile, FragmentsFile
 from fusion_engine.language.operators import operators
 from fusion_engine.language.text import RuleText, arrows_to_shifts, outside_strings, parse_lines, parse_one, scalar_text
-from fusion_engine.marked_yaml import Marked, check_map, pairs
+from fusion_engine.marked_yaml import Marked, pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +42,7 @@ class Fragment:
 
 def read_fragments(document: Marked, problems: list[Diagnostic]) -> dict[str, Fragment]:
     """The fragments of one file; what cannot be read is added to `problems`."""
-    if not check_map(document, "a fragments file", ("fragments",), problems, ("fragments",)):
+    if not FragmentsFile.check(document, "a fragments file", problems):
         return {}
     found: dict[str, Fragment] = {}
     for key, value in pairs(document.get("fragments"), "fragments", problems):
@@ -131,7 +132,7 @@ def _bindings(mark: Marked, text: str, at: int) -> tuple[ast.Call, RuleText]:
 
 def read_classes(document: Marked, problems: list[Diagnostic]) -> dict[str, tuple[str, ...]]:
     """The operator classes of one file; a lower-case entry takes in an earlier class."""
-    if not check_map(document, "a classes file", ("classes",), problems, ("classes",)):
+    if not ClassesFile.check(document, "a classes file", problems):
         return {}
     found: dict[str, tuple[str, ...]] = {}
     for key, value in pairs(document.get("classes"), "classes", problems):

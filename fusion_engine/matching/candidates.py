@@ -97,7 +97,7 @@ def _try_entry(
     """Whether another binding of the same nodes could give nothing more."""
     choices = result_choices(facts, s.results, entry)
     if isinstance(choices, Cause):
-        taken.refuse(position, _of_entry(entry, choices))
+        taken.refuse(position, _of_entry(entry, choices, emitter.chief(entry)))
         return True
     settled = True
     for made in choices:
@@ -108,15 +108,15 @@ def _try_entry(
             taken.candidates.append(_candidate(facts, emitter, compiled, s, env, position, entry, made))
             taken.keys.add(key)
         except DeclinedError as e:
-            taken.refuse(position, _of_entry(entry, e.cause) if e.of_kernel else e.cause)
+            kernel = e.kernel or emitter.chief(entry)
+            taken.refuse(position, _of_entry(entry, e.cause, kernel) if e.of_kernel else e.cause)
             settled = False
     return settled
 
 
-def _of_entry(entry: EmitEntry, cause: Cause) -> Cause:
+def _of_entry(entry: EmitEntry, cause: Cause, kernel: str) -> Cause:
     """The same cause, saying which kernel it is about, at the entry where it has no place of its own."""
-    kernels = ", ".join(c.kernel for c in entry.calls)
-    return replace(cause, reason=f"{kernels}: {cause.reason}", span=cause.span or entry.calls[0].span)
+    return replace(cause, reason=f"{kernel}: {cause.reason}", span=cause.span or entry.calls[0].span)
 
 
 def _candidate(

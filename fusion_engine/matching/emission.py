@@ -41,13 +41,22 @@ class Emitter:
     solved: dict[Hashable, tuple[Sizes, float] | str] = field(default_factory=dict)
     read: dict[str, frozenset[str]] = field(default_factory=dict)  # attributes that sizes and prices depend on
 
+    def chief(self, entry: EmitEntry) -> str:
+        """The kernel that an entry is about: the last that is no view."""
+        names = [c.kernel for c in entry.calls]
+        return next((n for n in reversed(names) if n in self.kernels and self.kernels[n].view is None), names[-1])
+
     def emit(self, entry: EmitEntry, env: Environment, made: tuple[Made, ...]) -> Emission:
         """All calls of an entry. Raises DeclinedError."""
         names = {m.name: m.produced for m in made}
         temporaries: dict[str, Temporary] = {}
         calls, cost = [], 0.0
         for call in entry.calls:
-            emitted = self._call(call, env, names, made[0], temporaries)
+            try:
+                emitted = self._call(call, env, names, made[0], temporaries)
+            except DeclinedError as e:
+                e.kernel = call.kernel
+                raise
             if emitted is not None:
                 calls.append(emitted[0])
                 cost += emitted[1]

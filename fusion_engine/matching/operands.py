@@ -25,6 +25,7 @@ class DeclinedError(Exception):
     def __init__(self, cause: Cause | str, of_kernel: bool = True) -> None:
         self.cause = Cause(cause) if isinstance(cause, str) else cause
         self.of_kernel = of_kernel  # False: no entry of the variant would take it
+        self.kernel: str | None = None  # the one call of several that would not do
         super().__init__(self.cause.reason)
 
 

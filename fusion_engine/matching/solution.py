@@ -163,10 +163,17 @@ def broken_condition(conditions: tuple[tuple[str, Expression], ...], env: Enviro
         if isinstance(truth, Unknown):
             return Cause(f"`{text}` is not decided: {truth.reason}", truth.reason, text, span=condition.span)
         if not truth:
-            return Cause(
-                f"`{text}` does not hold", _sides(condition, env), _written_out(condition, env), span=condition.span
-            )
+            reason = f"{_in_words(condition, env)}`{text}` does not hold"
+            return Cause(reason, _sides(condition, env), _written_out(condition, env), span=condition.span)
     return None
+
+
+def _in_words(condition: Expression, env: Environment) -> str:
+    """`dtype(x) == "int8"` is a storage that an entry asks for; said as `stored` says it."""
+    match condition:
+        case EApply(fn="==", args=(EApply(fn="dtype", args=(EName(name=name),)), ELiteral(value=str() as wanted))):
+            return f"no {wanted} storage for {name}: it is {evaluate_expression(condition.args[0], env)}; "
+    return ""
 
 
 def _written_out(condition: Expression, env: Environment) -> str:

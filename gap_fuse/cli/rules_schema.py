@@ -1,4 +1,4 @@
-"""`gap-fuse rules schema`: the JSON schema of a rule file."""
+"""`gap-fuse rules schema`: the JSON schemas of the files beside rules."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ import click
 
 
 @click.command()
-def schema() -> None:
-    """Print the JSON schema of a rule file, for editors: `# yaml-language-server: $schema=rule.schema.json`."""
-    from fusion_engine.language.file_model import rule_schema
+@click.argument("file", type=click.Choice(["rule", "fragments", "classes"]), default="rule")
+def schema(file: str) -> None:
+    """Print the JSON schema of a rule file, of fragments.yaml or of classes.yaml, for editors: `# yaml-language-server:
+    $schema=rule.schema.json`."""
+    from fusion_engine.language.file_model import classes_schema, fragments_schema, rule_schema
 
-    click.echo(json.dumps(rule_schema(), indent=2))
+    made = {"rule": rule_schema, "fragments": fragments_schema, "classes": classes_schema}
+    click.echo(json.dumps(made[file](), indent=2))

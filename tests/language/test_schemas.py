@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,19 @@ import pytest
 import yaml
 
 from fusion_engine.kernels.file_model import kernel_schema
-from fusion_engine.language.file_model import rule_schema
+from fusion_engine.language.file_model import classes_schema, fragments_schema, rule_schema
 
-SCHEMAS = {"rules/rule.schema.json": rule_schema, "kernels/kernel.schema.json": kernel_schema}
+SCHEMAS = {
+    "rules/rule.schema.json": rule_schema,
+    "rules/fragments.schema.json": fragments_schema,
+    "rules/classes.schema.json": classes_schema,
+    "kernels/kernel.schema.json": kernel_schema,
+}
 
 
 @pytest.mark.parametrize("path", SCHEMAS)
 def test_the_committed_schema_is_fresh(root: Path, path: str) -> None:
-    """Print it anew with `gap-fuse rules schema > rules/rule.schema.json`, and kernels alike."""
+    """Print it anew with `gap-fuse rules schema rule > rules/rule.schema.json`; fragments, classes, kernels alike."""
     assert json.loads((root / path).read_text()) == SCHEMAS[path]()
 
 
@@ -37,6 +43,15 @@ def test_every_shipped_rule_is_valid(root: Path) -> None:
     found = documents(root / "rules", ("classes.yaml", "fragments.yaml"))
     assert len(found) > 50
     assert [f"{f}: {e.json_path} {e.message}" for f, d in found for e in validator.iter_errors(d)] == []
+
+
+@pytest.mark.parametrize(("name", "schema"), [("fragments", fragments_schema), ("classes", classes_schema)])
+def test_the_files_beside_the_rules_are_valid(root: Path, name: str, schema: Callable[[], dict[str, Any]]) -> None:
+    validator = jsonschema.Draft202012Validator(schema())
+    document = yaml.safe_load((root / "rules" / f"{name}.yaml").read_text())
+    assert list(validator.iter_errors(document)) == []
+    assert list(validator.iter_errors({name: {"a": {"b": 1}}})) != []
+    assert list(validator.iter_errors({f"{name}s": {}})) != []
 
 
 def test_every_shipped_kernel_is_valid(root: Path) -> None:
@@ -62,8 +77,8 @@ def test_an_editor_sees_mistakes_where_they_are(wrong: dict[str, Any], place: st
 
 
 def test_keys_have_descriptions() -> None:
-    for schema in (rule_schema(), kernel_schema()):
-        sections = [schema, *schema["$defs"].values()]
+    for schema in (make() for make in SCHEMAS.values()):
+        sections = [schema, *schema.get("$defs", {}).values()]
         bare = [
             (s.get("description"), k) for s in sections for k, v in s["properties"].items() if "description" not in v
         ]
