@@ -54,7 +54,7 @@ def _named(text: str) -> tuple[str, str] | None:
     """What the metadata says; None where it is not ours."""
     try:
         name, overload = json.loads(text)
-    except ValueError:
+    except (ValueError, TypeError, RecursionError):
         return None
     return (name, overload) if isinstance(name, str) and isinstance(overload, str) else None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import onnx
@@ -51,8 +51,18 @@ def _called(
         function = functions.get(key)
         if function is not None and key not in found:
             found[key] = function
-            todo += [(n.domain, n.op_type, n.overload) for n in function.node if n.domain]
+            todo += _calls(function.node)
     return list(found.values())
+
+
+def _calls(nodes: Iterable[onnx.NodeProto]) -> Iterator[FunctionKey]:
+    """What could be functions of the model among the nodes and those of their bodies."""
+    for node in nodes:
+        if node.domain:
+            yield (node.domain, node.op_type, node.overload)
+        for a in node.attribute:
+            if a.HasField("g"):
+                yield from _calls(a.g.node)
 
 
 def region_model(

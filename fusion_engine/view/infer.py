@@ -21,7 +21,11 @@ Memo = dict[Hashable, list[Type]]
 
 def infer(draft: Draft, node: Node, memo: Memo) -> list[Type]:
     """One type per output; what the operator alone does not tell comes from the file's declarations."""
-    types = _inferred(draft, node, memo)
+    return filled(draft, node, _inferred(draft, node, memo))
+
+
+def filled(draft: Draft, node: Node, types: list[Type]) -> list[Type]:
+    """The types, their gaps filled from the file's declarations."""
     return [_merge(t, draft.declared.get(name, UNKNOWN)) for t, name in zip(types, node.outputs, strict=True)]
 
 

@@ -16,7 +16,7 @@ from fusion_engine.view.canon import canonical
 from fusion_engine.view.control import Surroundings, settled
 from fusion_engine.view.draft import Draft, Node, named
 from fusion_engine.view.fold import RANDOM, dequantised, evaluate
-from fusion_engine.view.infer import Memo, attrs_key, infer
+from fusion_engine.view.infer import Memo, attrs_key, filled, infer
 from fusion_engine.view.load import Library
 from fusion_engine.view.noops import passed_through
 from fusion_engine.view.opening import closed_types, function_body
@@ -157,8 +157,9 @@ def _see_through(draft: Draft, node: Node, stands: str) -> None:
 
 
 def _declare(draft: Draft, node: Node, walk: Walk) -> None:
-    types = closed_types(draft, node, walk) if "::" in node.op else None
-    for name, (dtype, shape) in zip(node.outputs, types or infer(draft, node, walk.memo), strict=True):
+    body = closed_types(draft, node, walk) if "::" in node.op else None
+    types = infer(draft, node, walk.memo) if body is None else filled(draft, node, list(body))
+    for name, (dtype, shape) in zip(node.outputs, types, strict=True):
         if name:
             draft.values[name] = ViewValue(name, dtype, shape)
 

@@ -20,7 +20,7 @@ from fusion_engine.kernels.descriptor import Kernel
 from fusion_engine.language import load_rules
 from fusion_engine.language.types import RuleSet
 from fusion_engine.model import read_model
-from fusion_engine.planning import Planned, plan
+from fusion_engine.planning import NotCoveredError, Planned, plan
 from fusion_engine.reference import run_reference
 from gap_fuse.oracle import answers
 
@@ -255,6 +255,21 @@ def test_functions_inside_a_kept_function_keep_their_names(rules: RuleSet, shipp
     assert names > {"my.blocks::Ramp", "my.inner::Clamp", "my.inner::Least"}
     again = planned(fused, rules, shipped)
     assert fuse_model(again).SerializeToString(deterministic=True) == fused.SerializeToString(deterministic=True)
+
+
+def test_a_call_whose_body_defeats_inference_has_the_declared_type(
+    rules: RuleSet, shipped: Mapping[str, Kernel]
+) -> None:
+    """y was of unknown type, and no rule could take the call; now the rule is tried, and says why it is declined."""
+    proto = called(
+        """z = Constant <value = float {0.0}> ()  low = ReduceMin <keepdims = 0> (x)  far = Less(low, z)
+           y = If(far) <then_branch = t () => (p) { p = my.blocks.Foreign(x) },
+                        else_branch = e () => (q) { q = my.blocks.Foreign(x) }>"""
+    )
+    with pytest.raises(GapFuseError) as caught:
+        plan(read_model(proto), rules, shipped, check=answers)
+    assert isinstance(caught.value, NotCoveredError)
+    assert "rule ramp (named) declined" in caught.value.attempt.matches.notes[0]
 
 
 def test_two_kept_functions_of_one_name_run_in_onnxruntime(rules: RuleSet, shipped: Mapping[str, Kernel]) -> None:
