@@ -23,29 +23,40 @@ class Found:
     objection: Cause | None
 
 
-def find(view: View, query: RuleSet) -> tuple[Found, ...]:
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """What was found, and the nodes at which the search was cut off: there may be more."""
+
+    found: tuple[Found, ...]
+    cut: tuple[int, ...] = ()
+
+
+def find(view: View, query: RuleSet) -> Matches:
     """Every match of the one rule of `query`, in order of its root; the first binding of each set of nodes."""
     facts = Facts(view)
     index = build_index(facts, query, explain=True)
     found: dict[frozenset[int], Found] = {}
+    cut: dict[int, None] = {}
     for node in view.nodes:
         for compiled in index.at(node.op):
-            for s in _solutions(facts, compiled, node):
+            solutions, whole = _solutions(facts, compiled, node)
+            if not whole:
+                cut[node.index] = None
+            for s in solutions:
                 if s.nodes not in found and _holds(facts, compiled, s):
                     found[s.nodes] = _found(facts, compiled, s)
-    return tuple(found.values())
+    return Matches(tuple(found.values()), tuple(cut))
 
 
-def _solutions(facts: Facts, compiled: Compiled, node: ViewNode) -> list[Solution]:
+def _solutions(facts: Facts, compiled: Compiled, node: ViewNode) -> tuple[list[Solution], bool]:
+    """The matches at a node, and whether they are all."""
     found: list[Solution] = []
-    for scope in scopes_at(compiled, node):
-        for output in node.outputs:
-            if output:
-                _search(facts, compiled, output, scope, found)
-    return found
+    places = [(scope, output) for scope in scopes_at(compiled, node) for output in node.outputs if output]
+    whole = [_search(facts, compiled, output, scope, found) for scope, output in places]
+    return found, all(whole)
 
 
-def _search(facts: Facts, compiled: Compiled, value: str, scope: tuple[Scope, ...], found: list[Solution]) -> None:
+def _search(facts: Facts, compiled: Compiled, value: str, scope: tuple[Scope, ...], found: list[Solution]) -> bool:
     def collect(st: State) -> None:
         found.append(solution_of(compiled, st))
 
@@ -54,7 +65,8 @@ def _search(facts: Facts, compiled: Compiled, value: str, scope: tuple[Scope, ..
     try:
         compiled.start(state, value)
     except (ExhaustedError, RecursionError):
-        return
+        return False
+    return True
 
 
 def _holds(facts: Facts, compiled: Compiled, s: Solution) -> bool:

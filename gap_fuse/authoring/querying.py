@@ -22,13 +22,15 @@ from gap_fuse.rooms import room
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """Matches by view node; where there is none, the nearest miss, or operators of which the model has none."""
+    """Matches by view node; where there is none, the nearest miss, or operators of which the model has none. `cut`:
+    nodes at which the search was cut off."""
 
     view: View
     query: RuleSet
     found: tuple[Found, ...]
     nearest: Decline | None
     lacking: tuple[str, ...] = ()
+    cut: tuple[int, ...] = ()
 
 
 def query(
@@ -37,11 +39,12 @@ def query(
     """Match a pattern against the view of a model. Raises GapFuseError for a bad model or pattern, with its place."""
     asked = read_query(pattern, where, load_library([room("rules"), *rules]))
     seen = view(read_model(model, dims))
-    found = find(seen, asked)
+    matches = find(seen, asked)
+    found = matches.found
     declines = () if found else match(seen, asked, {}, explain=True).declines
     nearest = max(declines, key=lambda d: (d.depth, d.matched, -d.root), default=None)
     lacking = () if found or nearest else lacking_operators(seen, asked.rules[0], asked.classes)
-    return Answer(seen, asked, found, nearest, lacking)
+    return Answer(seen, asked, found, nearest, lacking, matches.cut)
 
 
 def answer_lines(a: Answer) -> Iterator[str]:
@@ -52,6 +55,9 @@ def answer_lines(a: Answer) -> Iterator[str]:
         yield from (f"   {name} = {what}" for name, what in found.names)
         if found.objection is not None:
             yield f"   a rule declines: {found.objection.reason}; {found.objection.help}"
+    if a.cut:
+        more = f" and {len(a.cut) - 1} other nodes" if len(a.cut) > 1 else ""
+        yield f"the search was cut off at {_node(a.view, a.cut[0])}{more}: there may be more matches"
     if a.lacking:
         yield f"the model has no {', no '.join(a.lacking)}"
     if a.nearest is not None:
@@ -81,5 +87,6 @@ def answer_json(a: Answer) -> dict[str, Any]:
             }
             for f in a.found
         ],
+        "cut": [_node(a.view, n) for n in a.cut],
         "nearest": None if a.nearest is None else {"node": _node(a.view, a.nearest.root), "reason": a.nearest.reason},
     }

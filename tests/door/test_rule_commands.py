@@ -109,6 +109,14 @@ def test_match_shows_the_nearest_miss_in_the_pattern(tmp_path: Path) -> None:
     assert command("match", model, "Erf(x)").output == "0 matches\nthe model has no Erf\n"
 
 
+def test_match_says_where_its_search_was_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = onnx_text(tmp_path / "m.onnx", SQUARED_RELU)
+    monkeypatch.setattr("fusion_engine.matching.query.BUDGET", 0)
+    said = command("match", model, "r * r").output
+    assert "the search was cut off at Mul" in said
+    assert json.loads(command("match", model, "y = (r := Relu(x)) * r", "--json").output)["cut"]
+
+
 def test_match_takes_conditions(tmp_path: Path) -> None:
     model = onnx_text(tmp_path / "m.onnx", SQUARED_RELU)
     assert command("match", model, "r * r", "--where", "rank(r) == 3").output.startswith("1 match")
