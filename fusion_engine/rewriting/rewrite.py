@@ -234,7 +234,7 @@ def _feeds(space: Workspace, results: set[str], operands: Sequence[str], gone: f
     """Whether an operand is computed from a result; a walk that grows too long counts as yes."""
     goals = {space.producer[o] for o in operands if o in space.producer}
     seen: set[int] = set()
-    queue = [u for v in results for u in space.users.get(v, ()) if u not in gone]
+    queue = [u for v in sorted(results) for u in space.users.get(v, ()) if u not in gone]
     while queue and len(seen) < FAR:
         index = queue.pop()
         if index in goals:

@@ -269,9 +269,7 @@ _REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", 
 _BROADCASTING = ("Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Less", "Greater", "PRelu")
 _STEPS: dict[str, tuple[tuple[int, Step], ...]] = {
     **{f"Reduce{r}": ((18, _axes_input),) for r in _REDUCTIONS},
-    **dict.fromkeys(
-        ("Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Less", "Greater", "PRelu"), ((7, _broadcast),)
-    ),
+    **dict.fromkeys(_BROADCASTING, ((7, _broadcast),)),
     **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax"), ((13, _coerced_softmax),)),
     "BatchNormalization": ((14, _batch_norm), (_NEVER, _batch_norm_14)),
     "Cast": ((6, _cast_1),),

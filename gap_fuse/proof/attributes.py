@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import onnx
@@ -31,7 +31,6 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "direction": ("forward", "reverse", "bidirectional", "LEFT", "RIGHT"),
 }
 CASTS = (TensorProto.FLOAT, TensorProto.INT8, TensorProto.INT32, TensorProto.INT64, TensorProto.UINT8, TensorProto.BOOL)
-Legal = Callable[[Draft, str, tuple[int, ...]], Any]
 
 
 def draw_attributes(draft: Draft, op: str, patterns: tuple[AttrPattern, ...], shape: tuple[int, ...]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ threads, sanitizers; and what must not matter (node order, order of rule files, 
 from __future__ import annotations
 
 import shutil
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -31,8 +32,13 @@ def quick_builds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPT", "-O1")
 
 
+@cache
+def _result(name: str, l1: int | None = None, l2: int | None = None) -> gap_fuse.Result:
+    return gap_fuse.compile(DIGITS / f"{name}.onnx", l1=l1, l2=l2)
+
+
 def _compiled(name: str, folder: Path, l1: int | None, l2: int | None) -> tuple[Compiled, Samples]:
-    gap_fuse.compile(DIGITS / f"{name}.onnx", l1=l1, l2=l2).write(folder)
+    _result(name, l1, l2).write(folder)
     compiled = read_compiled(folder)
     graph = compiled.graph
     data = read_samples(DIGITS / "test_images.npz", ports(compiled, graph.inputs), 2)
@@ -46,6 +52,7 @@ def test_nothing_changes_the_answer(tmp_path: Path, name: str) -> None:
     answers: set[bytes] = set()
     for i, (l1, l2) in enumerate(MEMORIES[::2]):  # the whole network in L2, and the least of it
         compiled, data = _compiled(name, tmp_path / str(i), l1, l2)
+        assert all(np.ptp(a) > 0 for a in data.inputs.values()), "real inputs"
         seeds = (1, 2) if i else (1,)
         runs = [execute(compiled, data, SANITIZED, timing=t, seed=s) for t in TIMINGS for s in seeds]
         if (l1, l2) == MEMORIES[-1]:
@@ -61,7 +68,7 @@ def test_nothing_changes_the_answer(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", NETWORKS)
 def test_small_memories_stream_and_spill(name: str) -> None:
     """The memories above are small enough to mean something."""
-    whole, _, least = (gap_fuse.compile(DIGITS / f"{name}.onnx", l1=l1, l2=l2).schedule for l1, l2 in MEMORIES)
+    whole, _, least = (_result(name, l1, l2).schedule for l1, l2 in MEMORIES)
     assert sum(c.tiles for c in least.calls) > sum(c.tiles for c in whole.calls)
     assert whole.bytes["l3_l2"] == 0 < least.bytes["l3_l2"]
     assert all(least.peaks[level] <= least.budgets[level] for level in least.budgets)
@@ -99,7 +106,7 @@ def test_same_input_same_bytes(name: str) -> None:
 
 def test_order_of_rule_files_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same rules under file names that sort the other way round."""
-    first = gap_fuse.compile(DIGITS / "digits_int8.onnx")
+    first = _result("digits_int8")
     files = sorted(p for p in (ROOT / "rules").rglob("*.yaml"))
     for i, path in enumerate(files):
         plain = path.name if path.parent == ROOT / "rules" else f"{len(files) - i:03}_{path.name}"
@@ -115,7 +122,7 @@ def test_order_of_rule_files_does_not_matter(tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_values_round_trip(name: str) -> None:
-    result = gap_fuse.compile(DIGITS / f"{name}.onnx", l1=2200, l2=9000)
+    result = _result(name, *MEMORIES[1])
     text = graph_to_json(result.graph)
     assert graph_to_json(graph_from_json(text)) == text
     plan = schedule_to_json(result.schedule)
@@ -126,14 +133,9 @@ def test_values_round_trip(name: str) -> None:
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_fused_model_compiled_again_answers_alike(name: str) -> None:
     """apply is a function of its arguments, and fusing what is fused finds the same calls."""
-    result = gap_fuse.compile(DIGITS / f"{name}.onnx")
+    result = _result(name)
     view, plan = result.planned.view, result.planned.plan
     once, twice = (graph_to_json(apply(view, plan, result.kernels)) for _ in range(2))
     assert once == twice
     fused = gap_fuse.compile(fuse_model(result.planned))
     assert [c.kernel for c in fused.graph.calls] == [c.kernel for c in result.graph.calls]
-
-
-def test_inputs_are_real(tmp_path: Path) -> None:
-    _, data = _compiled("digits_int8", tmp_path, None, None)
-    assert all(np.ptp(a) > 0 for a in data.inputs.values())
