@@ -19,6 +19,8 @@ from fusion_engine.language.values import (
 
 
 def _equal(a: Value, b: Value) -> Value:
+    if type(a) is type(b) and type(a) in (int, float):  # most are sizes
+        return bool(a == b)
     if isinstance(a, str) or isinstance(b, str) or a is None or b is None:
         return a is b if a is None or b is None else a == b
     x, y = array_of(a), array_of(b)

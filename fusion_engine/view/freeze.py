@@ -131,9 +131,10 @@ def _quantisations(draft: Draft, nodes: list[Node]) -> dict[str, Quantisation]:
     for node in nodes:
         if node.op in ("QuantizeLinear", "DequantizeLinear"):
             value = node.outputs[0] if node.op == "QuantizeLinear" else node.inputs[0]
-            meaning = _meaning(draft, node)
-            if meaning is not None and value is not None and value not in found:
-                found[value] = meaning
+            if value is not None and value not in found:
+                meaning = _meaning(draft, node)
+                if meaning is not None:
+                    found[value] = meaning
         elif moves(draft, node):
             source = found.get(node.inputs[data_inputs(node)[0]] or "")
             if source is not None and source.axis is None:
@@ -151,5 +152,5 @@ def _meaning(draft: Draft, node: Node) -> Quantisation | None:
         return None
     zeros = np.zeros(scale.shape, np.int64) if zero is None else zero
     axis = node.attrs.get("axis", 1) if scale.ndim == 1 else None
-    scales = tuple(float(s) for s in scale.astype(np.float64).ravel())
-    return Quantisation(scales, tuple(int(z) for z in zeros.ravel()), axis)
+    scales = tuple(scale.astype(np.float64).ravel().tolist())
+    return Quantisation(scales, tuple(zeros.astype(np.int64).ravel().tolist()), axis)

@@ -35,7 +35,10 @@ def ordered(
                 result.append(node)
                 continue
             need = maker.get(name)
-            if need is not None and state.get(id(need)) is False:
+            finished = True if need is None else state.get(id(need))
+            if need is None or finished:
+                continue
+            if finished is False:
                 label = need.origins[0] if need.origins else need.outputs[0]
                 raise GapFuseError(Diagnostic(f"the graph has a cycle through node `{label}` ({need.op})", where))
             _enter(need, stack, state, stands_for)
