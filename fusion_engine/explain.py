@@ -10,8 +10,9 @@ from fusion_engine.diagnostics import Diagnostic, GapFuseError, did_you_mean
 from fusion_engine.explanation import Attempt, Explanation, NodeReport, Rewriting, RuleReport, Taker
 from fusion_engine.language.types import Rule
 from fusion_engine.matching import explain_node, lacking_operators, match
-from fusion_engine.planning import Planned, describe
+from fusion_engine.planning import Planned
 from fusion_engine.rewriting import Step
+from fusion_engine.uncovered import describe
 from fusion_engine.view import ViewNode
 
 SHOWN = 8  # attempts and other candidates kept per node or rule that was asked for

@@ -19,8 +19,8 @@ import onnx.numpy_helper
 from fusion_engine.language.types import Named, OpPattern, RuleSet
 from fusion_engine.model import Model
 from fusion_engine.view import OUTLINED, Scope, scopes_of
-from fusion_engine.view.bodies import reads
 from fusion_engine.view.scopes import CLASSES, NAMES
+from fusion_engine.view.subgraphs import reads
 
 SMALL = 16  # elements
 REAL = (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE)

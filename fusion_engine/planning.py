@@ -6,25 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fusion_engine.believing import Check, Judge, Proof, believe, functions_named
-from fusion_engine.bodies import CONTROL, STAYS, inside, match_bodies
 from fusion_engine.covering import Plan, UncoveredError, cover
 from fusion_engine.covering.cost import call_cost, kernel_calls
-from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
+from fusion_engine.diagnostics import Diagnostic, GapFuseError
 from fusion_engine.evidence import placed, proved
 from fusion_engine.kernels.descriptor import Kernel
 from fusion_engine.language.types import RuleSet
-from fusion_engine.matching import Cost, MatchResult, StaleError, explain_node, match
+from fusion_engine.matching import Cost, MatchResult, StaleError, match
 from fusion_engine.matching.operators import callee_matches
 from fusion_engine.model import Model, widen_half
 from fusion_engine.outlining import outline
 from fusion_engine.overloads import with_overloads
 from fusion_engine.pinning import lost_pins, pinned, pins_of
 from fusion_engine.rewriting import Step, rewrite
-from fusion_engine.view import View, ViewNode, operator, view
-
-NEAREST = 4  # reasons shown for a node that nothing takes
-SHOWN = 6  # nodes shown
-START = "gap-fuse rules new NAME --from MODEL --nodes NODE"
+from fusion_engine.uncovered import Lacking, uncovered
+from fusion_engine.view import View, operator, view
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,7 +118,7 @@ def plan(
             operators = {seen.nodes[n].op for n in e.nodes}
             to_open = frozenset(op for op in operators - opened if _has_body(op))
             if not to_open:
-                raise NotCoveredError(_uncovered(model, lacking, rules, kernels, cost), attempt) from e
+                raise NotCoveredError(uncovered(model, lacking, rules, kernels, cost), attempt) from e
             opened |= to_open
             continue
         if not _complete(chosen):
@@ -139,14 +135,6 @@ def _complete(chosen: Plan) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class Lacking:
-    """An attempt at covering and the nodes it had nothing for."""
-
-    view: View
-    nodes: tuple[int, ...]
-
-
 def named_functions(model: Model, rules: RuleSet) -> frozenset[str]:
     """The model's functions that a pattern with a string callee could mean."""
     globs = functions_named(rules)
@@ -160,68 +148,3 @@ def _has_body(op: str) -> bool:
         return True
     known = operator(op)
     return known is not None and (known.schema.has_function or known.schema.has_context_dependent_function)
-
-
-# ---- nodes that nothing takes ----
-
-
-def _uncovered(
-    model: Model, lacking: Sequence[Lacking], rules: RuleSet, kernels: Mapping[str, Kernel], cost: Cost
-) -> list[Diagnostic]:
-    where = Span(str(model.path)) if model.path is not None else None
-    guilty = _as_written(lacking)
-    problems = [_no_kernel(seen, node, rules, kernels, cost, where) for seen, node in guilty[:SHOWN]]
-    if len(guilty) > SHOWN:
-        rest = sorted({node.op for _, node in guilty[SHOWN:]})
-        problems.append(Diagnostic(f"and {len(guilty) - SHOWN} more nodes, of {', '.join(rest)}", where))
-    return problems
-
-
-def _as_written(lacking: Sequence[Lacking]) -> list[tuple[View, ViewNode]]:
-    """The nodes that stayed uncovered to the end, each as the first attempt saw it: before its operator was opened."""
-    last = lacking[-1]
-    found: dict[int, tuple[View, ViewNode]] = {}
-    for n in last.nodes:
-        node = last.view.nodes[n]
-        first = next(
-            (attempt.view, attempt.view.nodes[m])
-            for attempt in lacking
-            for m in attempt.nodes
-            if (attempt is last and m == n) or set(attempt.view.nodes[m].origins) & set(node.origins)
-        )
-        found.setdefault(id(first[1]), first)
-    return list(found.values())
-
-
-def _no_kernel(
-    seen: View, node: ViewNode, rules: RuleSet, kernels: Mapping[str, Kernel], cost: Cost, where: Span | None
-) -> Diagnostic:
-    if node.op in CONTROL:
-        return _stays_control(seen, node, rules, kernels, cost, where)
-    name = " ".join(node.origins) or node.outputs[0]
-    types = ", ".join(describe(seen, i) for i in node.inputs if i is not None)
-    declines = explain_node(seen, rules, kernels, node.index, cost)
-    reasons: dict[str, str] = {}
-    for d in declines:
-        place = f" ({d.cause.span})" if d.cause.span is not None else ""
-        reasons.setdefault(f"rule {d.rule} ({d.variant})", f"{d.reason}{place}")
-    notes = tuple(f"{who} declined: {why}" for who, why in list(reasons.items())[:NEAREST])
-    help = f"write a rule for it: {START}" if notes else f"no rule mentions {node.op}; write one: {START}"
-    return Diagnostic(f"no rule takes the node {name}: {node.op}({types})", where, help, notes=notes)
-
-
-def _stays_control(
-    seen: View, node: ViewNode, rules: RuleSet, kernels: Mapping[str, Kernel], cost: Cost, where: Span | None
-) -> Diagnostic:
-    """Control flow that is not settled at compile time, with what is inside."""
-    name = " ".join(node.origins) or node.outputs[0]
-    notes = inside(node, match_bodies(seen, rules, kernels, cost))
-    help = "make it a constant of the model; then the body is straight nodes, which rules take"
-    return Diagnostic(f"the {node.op} `{name}` stays control flow: {STAYS[node.op]}", where, help, notes=notes)
-
-
-def describe(seen: View, value: str) -> str:
-    """A value's type in a few characters: `float32[1, 3, ?]`."""
-    known = seen.values[value]
-    shape = "?" if known.shape is None else ", ".join("?" if d is None else str(d) for d in known.shape)
-    return f"{'const ' if known.const is not None else ''}{known.dtype or '?'}[{shape}]"

@@ -9,10 +9,10 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from fusion_engine.view.bodies import free_names
 from fusion_engine.view.draft import Draft, Node
 from fusion_engine.view.load import Frame, Library, read_nodes
 from fusion_engine.view.order import ordered
+from fusion_engine.view.subgraphs import free_names
 
 _MOST_NODES = 100_000  # an unrolled loop larger than this stays a loop, and the report names it
 

@@ -11,10 +11,10 @@ import numpy as np
 import onnx
 
 from fusion_engine.graph import Quantisation
-from fusion_engine.view.bodies import renamed_graph
 from fusion_engine.view.draft import Draft, Node
 from fusion_engine.view.movement import data_inputs, moves
 from fusion_engine.view.order import ordered
+from fusion_engine.view.subgraphs import renamed_graph
 from fusion_engine.view.types import View, ViewNode, ViewValue
 
 

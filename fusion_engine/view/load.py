@@ -9,12 +9,12 @@ from typing import Any
 import onnx
 
 from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
-from fusion_engine.view.bodies import free_names, renamed_graph
 from fusion_engine.view.draft import Node
 from fusion_engine.view.marks import KERNELS, MARKS, OUTLINED, Marks, Metadata
 from fusion_engine.view.operators import FLIP_SIGN, attribute_value, join_op
 from fusion_engine.view.restored import FunctionKey, computing, restored_names
 from fusion_engine.view.scopes import scopes_of
+from fusion_engine.view.subgraphs import free_names, renamed_graph
 from fusion_engine.view.types import FUNCTION, Scope
 
 _DEEPEST = 200  # calls inside calls; a function that calls itself goes past any limit

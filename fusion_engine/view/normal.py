@@ -11,7 +11,6 @@ import onnx
 from onnx import numpy_helper
 
 from fusion_engine.diagnostics import Diagnostic, GapFuseError
-from fusion_engine.view.bodies import renamed_graph
 from fusion_engine.view.canon import canonical
 from fusion_engine.view.control import Surroundings, settled
 from fusion_engine.view.draft import Draft, Node, named
@@ -23,6 +22,7 @@ from fusion_engine.view.opening import closed_types, function_body
 from fusion_engine.view.operators import FLIP_SIGN, VIEW_OPSET, dense, operator, written_version
 from fusion_engine.view.qlinear import expand_quantised
 from fusion_engine.view.sink import sink
+from fusion_engine.view.subgraphs import renamed_graph
 from fusion_engine.view.types import ViewValue
 from fusion_engine.view.upgrade import upgrade
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import onnx
 
-from fusion_engine.view.bodies import renamed_graph
 from fusion_engine.view.build import settle
 from fusion_engine.view.draft import Draft, Node
 from fusion_engine.view.freeze import freeze
@@ -16,6 +15,7 @@ from fusion_engine.view.load import library
 from fusion_engine.view.normal import Walk, normalise
 from fusion_engine.view.operators import operator
 from fusion_engine.view.order import ordered
+from fusion_engine.view.subgraphs import renamed_graph
 from fusion_engine.view.types import View, ViewNode, ViewValue
 
 

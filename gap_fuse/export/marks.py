@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import onnx
 
-from fusion_engine.view.bodies import reads
+from fusion_engine.view.subgraphs import reads
 from gap_fuse.export.functions import renamed
 from gap_fuse.export.keep import NAMESPACE, Rule, split_name
 from gap_fuse.export.regions import Wiring, between

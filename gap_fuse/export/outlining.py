@@ -12,7 +12,7 @@ import onnx
 from onnx import helper
 
 from fusion_engine.diagnostics import Diagnostic
-from fusion_engine.view.bodies import reads
+from fusion_engine.view.subgraphs import reads
 from gap_fuse.export.functions import SMALL, Attribute, Region, body_of, call_of, function_of
 from gap_fuse.export.keep import Kept, Rule, rules_of
 from gap_fuse.export.regions import Wiring, closed, free_in, free_values, in_order, pieces, results

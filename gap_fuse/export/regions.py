@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import onnx
 
-from fusion_engine.view.bodies import reads
+from fusion_engine.view.subgraphs import reads
 
 
 class Wiring:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import onnx
 
-from fusion_engine.view.bodies import reads
+from fusion_engine.view.subgraphs import reads
 from gap_fuse.export.functions import renamed
 from gap_fuse.export.scopes import SEPARATOR
 

@@ -1,4 +1,4 @@
-"""Bodies of If, Loop and Scan as the file writes them: what they read of the graph around them."""
+"""Subgraphs (the bodies of If, Loop and Scan) as the file writes them: what they read of the graph around them."""
 
 from __future__ import annotations
 
