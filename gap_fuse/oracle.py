@@ -28,7 +28,8 @@ def session(model: onnx.ModelProto, optimised: bool = False) -> object:
     try:
         return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     except Exception as e:  # onnxruntime raises a family of its own without a common public base
-        raise Refused(Diagnostic(f"onnxruntime does not run this model: {str(e).splitlines()[0]}")) from e
+        sentence = str(e).partition("\n")[0]
+        raise Refused(Diagnostic(f"onnxruntime does not run this model: {sentence}")) from e
 
 
 def prepared(model: onnx.ModelProto) -> Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]:
@@ -59,7 +60,7 @@ def _answers(live: object, outputs: Sequence[str], sample: Mapping[str, np.ndarr
     try:
         return list(live.run(list(outputs), feeds))  # type: ignore[attr-defined]
     except Exception as e:  # as in `session`
-        sentence = str(e).splitlines()[0]
+        sentence = str(e).partition("\n")[0]
         raise GapFuseError(
             Diagnostic(
                 f"onnxruntime does not run the model on these inputs: {sentence}",

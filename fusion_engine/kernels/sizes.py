@@ -227,7 +227,7 @@ def _evaluate_sizes(kernel: Kernel, attrs: Mapping[str, CallAttr], env: dict[str
 def _value(symbol: str, expr: Expr, env: Mapping[str, Any]) -> Any:
     try:
         value = evaluate(expr, env)
-    except (ValueError, ZeroDivisionError, IndexError, TypeError) as e:
+    except (ValueError, ArithmeticError, IndexError, TypeError) as e:
         raise MisfitError(f"the size {symbol} cannot be computed: {e}") from e
     if isinstance(value, (tuple, list)):
         return tuple(int(v) for v in value)
@@ -240,7 +240,7 @@ def _check_where(kernel: Kernel, attrs: Mapping[str, CallAttr], env: Mapping[str
     for text, condition in kernel.where:
         try:
             holds = bool(evaluate(condition, {**attrs, **env}))
-        except (ValueError, ZeroDivisionError, IndexError, TypeError, KeyError) as e:
+        except (ValueError, ArithmeticError, IndexError, TypeError, KeyError) as e:
             raise MisfitError(f"`{text}` cannot be decided: {e}") from e
         if not holds:
             raise MisfitError(f"{kernel.name} needs {text}")

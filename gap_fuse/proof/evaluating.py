@@ -42,7 +42,8 @@ def by_onnxruntime(model: onnx.ModelProto, feeds: Arrays, outputs: Sequence[str]
     except GapFuseError as e:
         raise NotDrawable(e.diagnostics[0].message) from e
     except Exception as e:  # onnxruntime raises a family of its own without a common public base
-        raise NotDrawable(f"onnxruntime: {str(e).splitlines()[0]}") from e
+        sentence = str(e).partition("\n")[0]
+        raise NotDrawable(f"onnxruntime: {sentence}") from e
 
 
 def in_float64(model: onnx.ModelProto, feeds: Arrays, near: Sequence[np.ndarray]) -> list[np.ndarray]:
