@@ -32,9 +32,10 @@ def difference(got: np.ndarray, wanted: np.ndarray) -> Difference:
     if got.size == 0:
         return Difference(0, 0, 0.0, 0.0)
     a, b = got.astype(np.float64), wanted.astype(np.float64)
-    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    same = (got == wanted) | (np.isnan(a) & np.isnan(b))
+    least = 1.0 if got.dtype.kind in "iu" else 0.0  # int64 beyond 2**53 are one float64
     with np.errstate(invalid="ignore"):
-        gap = np.where(same, 0.0, np.abs(a - b))
+        gap = np.where(same, 0.0, np.maximum(np.abs(a - b), least))
     gap = np.where(np.isnan(gap), np.inf, gap)
     finite = np.abs(b[np.isfinite(b)])
     return Difference(got.size, int(np.count_nonzero(~same)), float(gap.max()), float(finite.max(initial=0.0)))

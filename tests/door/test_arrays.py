@@ -145,6 +145,12 @@ def test_difference_counts_non_finite_values() -> None:
     assert difference(np.array([1, 2], np.int8), np.array([1, -2], np.int8)).worst == 4
 
 
+def test_difference_tells_large_integers_apart() -> None:
+    """2**60 and 2**60 + 1 are the same float64."""
+    d = difference(np.array([2**60, 5]), np.array([2**60 + 1, 5]))
+    assert (d.differing, d.worst) == (1, 1.0)
+
+
 def test_top_one_tells_doubts_from_errors() -> None:
     wanted = np.array([[10, 8, 0], [10, 0, 0], [1, 2, 3]])
     got = np.array([[9, 10, 0], [0, 10, 0], [1, 2, 3]])
