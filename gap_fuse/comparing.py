@@ -33,7 +33,7 @@ def difference(got: np.ndarray, wanted: np.ndarray) -> Difference:
         return Difference(0, 0, 0.0, 0.0)
     a, b = got.astype(np.float64), wanted.astype(np.float64)
     same = (got == wanted) | (np.isnan(a) & np.isnan(b))
-    least = 1.0 if got.dtype.kind in "iu" else 0.0  # int64 beyond 2**53 are one float64
+    least = 1.0 if got.dtype.kind in "iu" and wanted.dtype.kind in "iu" else 0.0  # int64 beyond 2**53 are one float64
     with np.errstate(invalid="ignore"):
         gap = np.where(same, 0.0, np.maximum(np.abs(a - b), least))
     gap = np.where(np.isnan(gap), np.inf, gap)
