@@ -17,6 +17,7 @@ from gap_fuse.export.outlining import outline
 from gap_fuse.export.scopes import instances
 from gap_fuse.library import Library, load_library
 from gap_fuse.measuring import observable, read_onnx
+from gap_fuse.oracle import answers
 from quantizer import known_ranges, statistics_of
 
 CONTAINERS = ("torch.nn.modules.container.",)
@@ -141,7 +142,7 @@ def _of_kernels(model: onnx.ModelProto, marks: Marks, library: Library) -> Itera
 def _kernels(model: onnx.ModelProto, library: Library) -> tuple[Counter[str], list[str]]:
     """The plan's kernel calls, or the first line of each node without one."""
     try:
-        planned = plan(read_model(model, {}), library.rules, library.kernels)
+        planned = plan(read_model(model, {}), library.rules, library.kernels, check=answers)
     except GapFuseError as e:
         return Counter(), [d.message for d in e.diagnostics]
     return Counter(call.kernel for c in planned.plan.chosen for call in c.calls), []

@@ -136,6 +136,11 @@ def _bounds(schedule: Schedule) -> dict[str, Any]:
     }
 
 
+def counted(n: int, noun: str) -> str:
+    """A number and its noun."""
+    return f"{n:,} {noun}" + ("" if n == 1 else "s")
+
+
 def summary(report: Report) -> str:
     """A dozen lines for a terminal."""
     calls = report["calls"]
@@ -143,8 +148,8 @@ def summary(report: Report) -> str:
     bounds, hops, cycles = report["bounds"], report["hops"], report["cycles"]
     l1_hop = hops.get("l2_l1", {"bytes": 0, "transfers": 0})
     lines = [
-        f"{report['network']} for {report['target']}: {len(calls)} kernel calls, "
-        f"{sum(c['tiles'] for c in calls)} tiles",
+        f"{report['network']} for {report['target']}: {counted(len(calls), 'kernel call')}, "
+        f"{counted(sum(c['tiles'] for c in calls), 'tile')}",
         "  kernels   " + ", ".join(f"{k} x{n}" if n > 1 else k for k, n in sorted(kernels.items())),
         *[_level(level, report) for level in report["peaks"]],
         f"  L2<->L1   {l1_hop['bytes']:,} B in {l1_hop['transfers']:,} transfers, "

@@ -11,7 +11,7 @@ import click
 from gap_fuse.cli.options import DIMS, KERNELS, MODEL, RULES, located, parse_dims
 
 
-@click.command()
+@click.command(short_help="Who took which node on what evidence; why rules declined.")
 @MODEL
 @click.option("--node", metavar="N", help="Only this node: its name, a result's name, or an operator.")
 @click.option("--rule", metavar="R", help="Only this rule: where it fired, and why it declined elsewhere.")

@@ -9,7 +9,7 @@ import click
 from gap_fuse.cli.options import DIMS, KERNELS, MODEL, RULES, located, parse_dims
 
 
-@click.command()
+@click.command(short_help="Write the plan as ONNX: each kernel call a function.")
 @MODEL
 @click.option("-o", "--output", required=True, metavar="FUSED.onnx", type=click.Path(path_type=Path))
 @DIMS

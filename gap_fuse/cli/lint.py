@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fusion_engine.diagnostics import Diagnostic, GapFuseError
 from gap_fuse.cli.options import MODEL, located
 
 if TYPE_CHECKING:
     from gap_fuse.linting import Lint, Marks
 
 
-@click.command()
+@click.command(short_help="Which marks a model has, what a tool lost, what to add.")
 @MODEL
 @click.option("--after", type=click.Path(path_type=Path), metavar="OUT.onnx", help="What a tool made of MODEL.")
 @click.option("--json", "as_json", is_flag=True, help="The same as a JSON document.")
@@ -29,7 +30,7 @@ def lint(model: Path, after: Path | None, as_json: bool) -> None:
     click.echo(json.dumps(lint_to_json(found), indent=2) if as_json else "\n".join(_lines(found)))
 
 
-@click.command("outline")
+@click.command("outline", short_help="Write module instances as functions named by where they came from.")
 @MODEL
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="OUT.onnx")
 @click.option(
@@ -48,6 +49,8 @@ def outline_command(model: Path, output: Path, keep: tuple[str, ...]) -> None:
     from gap_fuse.measuring import read_onnx
 
     outlined = outline(read_onnx(model), keep)
+    if not outlined.calls and not outlined.declined:
+        raise GapFuseError(Diagnostic(f"no instance matches {', '.join(keep)}", help="`gap-fuse lint` lists classes"))
     onnx.save(outlined.model, str(output))
     click.echo(f"{output}: {len(outlined.calls)} calls of {len(outlined.model.functions)} functions")
     for problem in outlined.declined:

@@ -10,7 +10,7 @@ import click
 from gap_fuse.cli.options import DIMS, MODEL, RULES, located, parse_dims
 
 
-@click.command()
+@click.command(short_help="Where a pattern, as rule files write it, matches.")
 @MODEL
 @click.argument("pattern")
 @click.option("--where", multiple=True, metavar="COND", help="A condition on what the pattern binds: `rank(x) == 2`.")

@@ -10,7 +10,7 @@ import click
 from gap_fuse.cli.options import KERNELS, located
 
 
-@click.command()
+@click.command(short_help="Every mistake of rule files, with its place.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @KERNELS
 @click.option("--target", metavar="T", help="Warn of rules that can never fire on this target.")

@@ -10,7 +10,7 @@ import click
 from gap_fuse.cli.options import KERNELS, RULES, located
 
 
-@click.command("list")
+@click.command("list", short_help="Every rule: storages, summary, variants and kernels.")
 @click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
 @RULES
 @KERNELS

@@ -9,7 +9,7 @@ import click
 from gap_fuse.cli.options import DIMS, located, parse_dims
 
 
-@click.command()
+@click.command(short_help="Start a rule and its kernel folder, or write one from nodes.")
 @click.argument("name")
 @click.option(
     "--dir",

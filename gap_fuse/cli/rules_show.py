@@ -9,7 +9,7 @@ import click
 from gap_fuse.cli.options import KERNELS, RULES, located
 
 
-@click.command()
+@click.command(short_help="How a rule was read, variant by variant.")
 @click.argument("name")
 @RULES
 @KERNELS

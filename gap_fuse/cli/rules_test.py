@@ -11,7 +11,7 @@ import click
 from gap_fuse.cli.options import KERNELS, RULES, located
 
 
-@click.command("test")
+@click.command("test", short_help="Prove rules: drawn cases, near misses, their own tests.")
 @click.argument("which", nargs=-1, metavar="[RULE|PATH]...")
 @click.option(
     "--cases",

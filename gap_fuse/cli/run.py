@@ -34,3 +34,4 @@ def run(folder: Path, inputs: Path, output: Path) -> None:
     results = run_folder(folder, inputs, output)
     for name, array in results.items():
         click.echo(f"{name}: {array.dtype}{list(array.shape)}")
+    click.echo(f"written: {output}")

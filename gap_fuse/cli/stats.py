@@ -28,7 +28,7 @@ class ModelOrCommand(click.Group):
         return super().parse_args(ctx, args)
 
 
-@click.group(cls=ModelOrCommand)
+@click.group(cls=ModelOrCommand, short_help="Tensor statistics: measure, merge, write, show, plot.")
 def stats() -> None:
     """Tensor statistics: `stats MODEL ...` measures, writes, shows; `stats merge` joins shards."""
 

@@ -9,7 +9,7 @@ import click
 from gap_fuse.cli.options import DIMS, KERNELS, L1, L2, L3, MINIMISE, MODEL, RULES, TARGET, located, parse_dims
 
 
-@click.command()
+@click.command(short_help="Bytes, tiles, cycles and memory, beside the bounds.")
 @MODEL
 @TARGET
 @L1

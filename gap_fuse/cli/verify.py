@@ -10,7 +10,7 @@ import click
 from gap_fuse.cli.options import FOLDER, located
 
 
-@click.command()
+@click.command(short_help="Build the C, run it, compare with the references and onnxruntime.")
 @FOLDER
 @click.option(
     "--inputs",

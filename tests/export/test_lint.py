@@ -171,3 +171,10 @@ def test_exported_modules_lint(shared: Path, form: str) -> None:
 
 def command(*args: str) -> Result:
     return CliRunner().invoke(main, list(args))
+
+
+def test_a_keep_that_matches_nothing_is_an_error(tmp_path: Path) -> None:
+    onnx.save(onnx.parser.parse_model(MODEL), tmp_path / "m.onnx")
+    result = command("outline", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "o.onnx"), "--keep", "zzz.*")
+    assert result.exit_code == 2
+    assert "no instance matches zzz.*" in result.output
