@@ -7,7 +7,7 @@ import json
 import click
 
 
-@click.command()
+@click.command(short_help="The JSON schema of a rule file, of fragments or of classes.")
 @click.argument("file", type=click.Choice(["rule", "fragments", "classes"]), default="rule")
 def schema(file: str) -> None:
     """Print the JSON schema of a rule file, of fragments.yaml or of classes.yaml, for editors: `# yaml-language-server:
