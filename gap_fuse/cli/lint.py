@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fusion_engine.diagnostics import Diagnostic, GapFuseError
 from gap_fuse.cli.options import MODEL, located
 
 if TYPE_CHECKING:
@@ -45,6 +44,7 @@ def outline_command(model: Path, output: Path, keep: tuple[str, ...]) -> None:
     """Write MODEL with module instances as model-local functions, found by torch's metadata or node-name paths."""
     import onnx
 
+    from fusion_engine.diagnostics import Diagnostic, GapFuseError
     from gap_fuse.export import outline
     from gap_fuse.measuring import read_onnx
 

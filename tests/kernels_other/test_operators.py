@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from onnx import helper
 
@@ -133,14 +133,19 @@ ORACLES: Mapping[str, Oracle] = {
 }
 
 
+EXACT = {"where_f32", "pad_f32", "gather", "expand", "cast"}
+"""Kernels that move or convert numbers: nothing to round twice."""
+
+
 @pytest.mark.parametrize("name", ORACLES)
 @given(seed=st.integers(0, 2**32))
+@example(seed=239584)  # cast: uint16 beyond float16 is infinity on both sides, which no distance measures
 def test_reference_is_the_operator(name: str, seed: int) -> None:
     case = CASES[name](np.random.default_rng(seed))
     ours, theirs = expected(name, case), ORACLES[name](case)
     assert ours.shape == theirs.shape
     assert ours.dtype == theirs.dtype
-    if ours.dtype.kind == "f":
+    if ours.dtype.kind == "f" and name not in EXACT:
         assert close_sums(ours, theirs, magnitude(case, theirs))
     else:
         np.testing.assert_array_equal(ours, theirs)

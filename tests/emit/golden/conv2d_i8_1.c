@@ -2,14 +2,14 @@
    nodes relu_2_DequantizeLinear, max_pool2d_DequantizeLinear, down.0.weight_DequantizeLinear,
    down.0.weight_bias_DequantizeLinear, node_Conv_69, relu_3_QuantizeLinear
    4 tiles: k 16 of 32, c 8 of 16; L1 2208 B; 4624 cycles computing, 6378 with copies
-     x      <- L2 + 7552, 512 B in tiles of 128, double-buffered: max_pool2d_stored
+     x      <- L2 + 8576, 512 B in tiles of 128, double-buffered: max_pool2d_stored
      weight <- L2 + 1008, 4608 B in tiles of 1152: conv2d_i8_1.weight
      bias   <- L2 + 5616, 128 B in tiles of 64, double-buffered: conv2d_i8_1.bias
      mul    <- L2 + 5744, 128 B in tiles of 64, double-buffered: conv2d_i8_1.mul
      shift  <- L2 + 5872, 32 B in tiles of 16, double-buffered: conv2d_i8_1.shift
      y      -> L1 + 0, stays: relu_3_QuantizeLinear_Output */
 static void load_conv2d_i8_1_x(int32_t c, void *l1, gf_ticket *ticket) {
-  const gf_box box = {.far = GF_L2(c + 7552), .near = l1, .item = 1, .rank = 2,
+  const gf_box box = {.far = GF_L2(c + 8576), .near = l1, .item = 1, .rank = 2,
                       .extent = {16, 8}, .pitch = {16, 1}};
   gf_copy_box(GF_L2_L1, GF_IN, &box, ticket);
 }
