@@ -80,9 +80,11 @@ def children(pattern: Pattern) -> tuple[Pattern, ...]:
 
 def walk(pattern: Pattern) -> Iterator[Pattern]:
     """The pattern and everything inside, outermost first."""
-    yield pattern
-    for child in children(pattern):
-        yield from walk(child)
+    waiting = [pattern]  # a generator per level would cost each pattern its depth
+    while waiting:
+        inner = waiting.pop()
+        yield inner
+        waiting.extend(reversed(children(inner)))
 
 
 def rebuild(pattern: Pattern, change: Callable[[Pattern], Pattern]) -> Pattern:
