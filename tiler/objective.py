@@ -10,7 +10,7 @@ from fusion_engine.diagnostics import Diagnostic, GapFuseError, did_you_mean
 NAMES = ("cycles", "bytes", "energy", "l1", "l2")
 PARTS = 4  # of a key: the objective, cycles, bytes, transfers
 
-# Relative to one core's cycle: what a byte over each hop takes (GAP8's order of magnitude; a target may state its own).
+# Relative to one core's cycle: what a byte over each hop takes. Guesses at GAP8's order of magnitude, not measured.
 ENERGY = {"cycles": 1.0, "l2_l1": 2.0, "l3_l2": 60.0}
 
 

@@ -47,12 +47,14 @@ def outline_command(model: Path, output: Path, keep: tuple[str, ...]) -> None:
     from fusion_engine.diagnostics import Diagnostic, GapFuseError
     from gap_fuse.export import outline
     from gap_fuse.measuring import read_onnx
+    from gap_fuse.report import counted
 
     outlined = outline(read_onnx(model), keep)
     if not outlined.calls and not outlined.declined:
         raise GapFuseError(Diagnostic(f"no instance matches {', '.join(keep)}", help="`gap-fuse lint` lists classes"))
     onnx.save(outlined.model, str(output))
-    click.echo(f"{output}: {len(outlined.calls)} calls of {len(outlined.model.functions)} functions")
+    calls, functions = counted(len(outlined.calls), "call"), counted(len(outlined.model.functions), "function")
+    click.echo(f"{output}: {calls} of {functions}")
     for problem in outlined.declined:
         click.echo(str(problem), err=True)
 

@@ -155,7 +155,7 @@ def test_the_command_prints_and_gives_json(tmp_path: Path) -> None:
 def test_the_command_outlines_by_node_names(tmp_path: Path) -> None:
     onnx.save(onnx.parser.parse_model(MODEL), tmp_path / "m.onnx")
     args = ("outline", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "o.onnx"), "--keep", "my.nn::Block=block")
-    assert "1 calls of 2 functions" in command(*args).output
+    assert "1 call of 2 functions" in command(*args).output
     model = onnx.load(tmp_path / "o.onnx")
     onnx.checker.check_model(model, full_check=True)
     x = np.ones((2, 6), np.float32)
