@@ -134,12 +134,13 @@ def _jobs(
 ) -> list[Job]:
     ports, left = open_ports(proto), samples
     jobs: list[Job] = []
+    data = proto.SerializeToString()
     for path in paths:
         count = open_recording(path, ports).count
         count = count if left is None else min(count, left)
         left = None if left is None else left - count
         cuts = [count * k // shards for k in range(shards + 1)]
-        jobs += [Job(proto.SerializeToString(), names, str(path), a, b, batch) for a, b in pairwise(cuts) if b > a]
+        jobs += [Job(data, names, str(path), a, b, batch) for a, b in pairwise(cuts) if b > a]
     if not jobs:
         raise GapFuseError(Diagnostic("no samples", Span(", ".join(map(str, paths)))))
     return jobs

@@ -123,9 +123,6 @@ class _Search:
         return sorted(masks, key=lambda m: (-m.bit_count(), m))
 
 
-_TABLES = ("copies", "moved", "first", "fixed", "near", "deep", "transfers", "compute", "tiles", "base", "tile")
-
-
 class _Order:
     """Figures of one loop order, rows being grid positions, columns the moving operands."""
 

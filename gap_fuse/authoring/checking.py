@@ -11,6 +11,7 @@ from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
 from fusion_engine.review import review_rules
 from gap_fuse.compiling import find_target
 from gap_fuse.proof.examples import read_example
+from gap_fuse.report import counted
 from gap_fuse.rooms import room
 
 _LIBRARY = {"classes.yaml", "fragments.yaml"}  # beside rules, not rules
@@ -25,13 +26,9 @@ class Checked:
     warnings: tuple[Diagnostic, ...]
 
     def __str__(self) -> str:
-        parts = (_counted(self.count, "rule"), _counted(len(self.errors), "error"))
-        warned = (_counted(len(self.warnings), "warning"),) if self.warnings else ()
+        parts = (counted(self.count, "rule"), counted(len(self.errors), "error"))
+        warned = (counted(len(self.warnings), "warning"),) if self.warnings else ()
         return ", ".join((*parts, *warned))
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def check(paths: Sequence[Path], kernels: Sequence[Path] = (), target: str | Path | None = None) -> Checked:

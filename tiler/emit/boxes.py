@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 
 from fusion_engine.expr import Expr, bounds
 from tiler.emit.affine import Affine, greatest, interval, least, number
@@ -68,11 +67,3 @@ def far_elements(operand: BoundOperand, box: tuple[DimBox, ...]) -> Affine:
     for dim, stride in zip(box, operand.far_strides, strict=True):
         total = total + dim.start * stride
     return total
-
-
-def tile_strides(extents: tuple[int, ...]) -> tuple[int, ...]:
-    """Element strides of a dense tile."""
-    strides = [1] * len(extents)
-    for outer, inner in reversed(list(pairwise(range(len(extents))))):
-        strides[outer] = strides[inner] * extents[inner]
-    return tuple(strides)
