@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fusion_engine.believing import Check, Judge, Proof, believe, functions_named
-from fusion_engine.covering import Plan, UncoveredError, cover
+from fusion_engine.covering import Candidate, Plan, UncoveredError, cover
 from fusion_engine.covering.cost import call_cost, kernel_calls
 from fusion_engine.diagnostics import Diagnostic, GapFuseError
 from fusion_engine.evidence import placed, proved
@@ -17,8 +17,8 @@ from fusion_engine.matching.operators import callee_matches
 from fusion_engine.model import Model, widen_half
 from fusion_engine.outlining import outline
 from fusion_engine.overloads import with_overloads
-from fusion_engine.pinning import lost_pins, pinned, pins_of
-from fusion_engine.rewriting import Step, rewrite
+from fusion_engine.pinning import Pin, lost_pins, pinned, pins_of
+from fusion_engine.rewriting import Rewritten, Step, rewrite
 from fusion_engine.uncovered import Lacking, uncovered
 from fusion_engine.view import View, operator, view
 
@@ -80,51 +80,99 @@ def plan(
     in the ONNX standard, is opened where nothing takes it. Raises NotCoveredError naming each node that stays
     uncovered, its operator, and the nearest rules with the reason why each declined.
     """
-    cost = call_cost(cores, isa)
-    model = replace(model, proto=with_overloads(model.proto))
-    pins = pins_of(model)
+    pins = pins_of(model := replace(model, proto=with_overloads(model.proto)))
     model, widened = widen_half(model, kernels)
     outlined = outline(model, rules)
-    model = outlined.model
-    judge = Judge(model, outlined.regions, rules, kernels, cost, check)
-    proofs: dict[str, Proof] = {}
-    notes = (*widened, *outlined.notes)
-    closed, opened = named_functions(model, rules), frozenset[str]()
-    lacking: list[Lacking] = []
-    repeats = True
-    while True:
-        rewritten = rewrite(view(model, closed, opened), rules)
+    cost = call_cost(cores, isa)
+    judge = Judge(outlined.model, outlined.regions, rules, kernels, cost, check)
+    planning = _Planning(outlined.model, rules, kernels, cores, tuple(isa), judge, pins)
+    known: _Known | Planned = _Known(named_functions(outlined.model, rules), notes=(*widened, *outlined.notes))
+    while isinstance(known, _Known):
+        known = planning.next(known)
+    return known
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known before an attempt: functions still closed, operators opened, what was said and proved so far, the
+    nodes that earlier attempts left, and whether repeated nodes are searched once."""
+
+    closed: frozenset[str]
+    opened: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
+    proofs: tuple[Proof, ...] = ()
+    lacking: tuple[Lacking, ...] = ()
+    repeats: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Planning:
+    """What all attempts have in common."""
+
+    model: Model
+    rules: RuleSet
+    kernels: Mapping[str, Kernel]
+    cores: int
+    isa: tuple[str, ...]
+    judge: Judge
+    pins: tuple[Pin, ...]
+
+    def next(self, known: _Known) -> _Known | Planned:
+        """The plan, or what is known for the next attempt: names not believed opened, or uncovered operators."""
+        rewritten = rewrite(view(self.model, known.closed, known.opened), self.rules)
+        matches = match(rewritten.view, self.rules, self.kernels, self.judge.cost, repeats=known.repeats)
+        believed = believe(self.judge, rewritten.view, known.closed, matches.candidates)
+        known = replace(known, notes=tuple(dict.fromkeys((*known.notes, *believed.notes))))
+        if believed.opened.keys() - known.opened:
+            proofs = tuple(p for p in believed.opened.values() if p is not None)
+            return replace(known, opened=known.opened | believed.opened.keys(), proofs=(*known.proofs, *proofs))
+        return self._covered(known, self._attempt(known, rewritten, matches, believed.candidates))
+
+    def _attempt(
+        self, known: _Known, rewritten: Rewritten, matches: MatchResult, candidates: Sequence[Candidate]
+    ) -> Planned:
         seen = rewritten.view
-        matches = match(seen, rules, kernels, cost, repeats=repeats)
-        believed = believe(judge, seen, closed, matches.candidates)
-        notes += tuple(n for n in believed.notes if n not in notes)
-        if believed.opened.keys() - opened:
-            proofs.update((call, proof) for call, proof in believed.opened.items() if proof is not None)
-            opened |= believed.opened.keys()
-            continue
-        told = (*notes, *rewritten.notes, *matches.notes)
-        candidates = proved(seen, believed.candidates, tuple(proofs.values()))
-        matches = replace(matches, candidates=candidates, declines=rewritten.declines, notes=told)
-        stayed = frozenset(n.op for n in seen.nodes if n.op in closed)
-        nothing, steps = Plan((), 0.0, 0.0), rewritten.steps
-        attempt = Planned(model, rules, kernels, seen, matches, nothing, stayed, opened, cores, tuple(isa), steps)
-        kept = pinned(seen, matches.candidates, pins, kernels)
+        matches = replace(
+            matches,
+            candidates=proved(seen, candidates, known.proofs),
+            declines=rewritten.declines,
+            notes=(*known.notes, *rewritten.notes, *matches.notes),
+        )
+        return Planned(
+            self.model,
+            self.rules,
+            self.kernels,
+            seen,
+            matches,
+            Plan((), 0.0, 0.0),
+            closed=frozenset(n.op for n in seen.nodes if n.op in known.closed),
+            opened=known.opened,
+            cores=self.cores,
+            isa=self.isa,
+            rewrites=rewritten.steps,
+        )
+
+    def _covered(self, known: _Known, attempt: Planned) -> _Known | Planned:
+        seen = attempt.view
+        kept = pinned(seen, attempt.matches.candidates, self.pins, self.kernels)
         if kept.lost:
-            raise lost_pins(model, seen, kept.lost, rules, kernels, cost, notes)
+            raise lost_pins(self.model, seen, kept.lost, self.rules, self.kernels, attempt.cost, known.notes)
         try:
-            chosen = cover(seen, kept.candidates, calls=kernel_calls(kernels))
+            chosen = cover(seen, kept.candidates, calls=kernel_calls(self.kernels))
         except UncoveredError as e:
-            lacking.append(Lacking(seen, e.nodes))
-            operators = {seen.nodes[n].op for n in e.nodes}
-            to_open = frozenset(op for op in operators - opened if _has_body(op))
-            if not to_open:
-                raise NotCoveredError(uncovered(model, lacking, rules, kernels, cost), attempt) from e
-            opened |= to_open
-            continue
+            return self._opened(replace(known, lacking=(*known.lacking, Lacking(seen, e.nodes))), attempt, e)
         if not _complete(chosen):
-            repeats = False
-            continue
+            return replace(known, repeats=False)
         return replace(attempt, plan=placed(seen, chosen))
+
+    def _opened(self, known: _Known, attempt: Planned, error: UncoveredError) -> _Known:
+        """Opens the uncovered operators that have a body; raises where there is none left."""
+        operators = {attempt.view.nodes[n].op for n in error.nodes}
+        to_open = frozenset(op for op in operators - known.opened if _has_body(op))
+        if not to_open:
+            found = uncovered(self.model, known.lacking, self.rules, self.kernels, attempt.cost)
+            raise NotCoveredError(found, attempt) from error
+        return replace(known, opened=known.opened | to_open)
 
 
 def _complete(chosen: Plan) -> bool:
