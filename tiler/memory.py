@@ -35,29 +35,46 @@ class Memory:
 
 
 def decide_memory(
-    graph: FusedGraph, options: Sequence[CallOptions], lives: Sequence[Life], target: Target, objective: Objective
+    graph: FusedGraph,
+    options: Sequence[CallOptions],
+    lives: Sequence[Life],
+    target: Target,
+    objective: Objective,
+    fused: bool = True,
 ) -> Memory:
-    """Raises GapFuseError: L1 or L2 too small, and the smallest that would do."""
+    """Not `fused`: nothing stays in L1 from call to call. Raises GapFuseError: L1 or L2 too small, and the smallest
+    that would do."""
     check_l1(options, target.budget("l1"))
+    if not fused:
+        return _without_rolls((), options, lives, target)
+    candidates = _candidates(graph, lives)
     rolls = Rolls(graph, options, target, objective)
     if rolls.lasts:
         try:
-            found = _decide(graph, options, lives, target, frozenset(), rolls)
+            found = _decide(candidates, options, lives, target, frozenset(), rolls)
             if not found.homes.spilled:
                 return found
         except StagedRollError:
             pass  # L2 is so small that something of a rolled group lies in L3, tile by tile: without rolling then
-    return _without_rolls(graph, options, lives, target)
+    return _without_rolls(candidates, options, lives, target)
 
 
-def _without_rolls(graph: FusedGraph, options: Sequence[CallOptions], lives: Sequence[Life], target: Target) -> Memory:
-    best, staged = _decide(graph, options, lives, target, frozenset()), frozenset[str]()
+def _candidates(graph: FusedGraph, lives: Sequence[Life]) -> list[Life]:
+    """Activations that may stay in L1: all but the graph's inputs and outputs."""
+    ends = frozenset(input_roots(graph)) | {graph.storage(n).root for n in graph.outputs}
+    return [v for v in lives if v.root not in ends]
+
+
+def _without_rolls(
+    candidates: Sequence[Life], options: Sequence[CallOptions], lives: Sequence[Life], target: Target
+) -> Memory:
+    best, staged = _decide(candidates, options, lives, target, frozenset()), frozenset[str]()
     for _ in range(ROUNDS):
         spilled = frozenset(best.homes.spilled)
         if spilled <= staged:
             break
         staged |= spilled
-        other = _decide(graph, options, lives, target, staged)
+        other = _decide(candidates, options, lives, target, staged)
         if (other.homes.cycles, other.homes.moving) >= (best.homes.cycles, best.homes.moving):
             break
         best = other
@@ -65,7 +82,7 @@ def _without_rolls(graph: FusedGraph, options: Sequence[CallOptions], lives: Seq
 
 
 def _decide(
-    graph: FusedGraph,
+    candidates: Sequence[Life],
     options: Sequence[CallOptions],
     lives: Sequence[Life],
     target: Target,
@@ -76,7 +93,7 @@ def _decide(
     aside = [0] * len(options)
     least: Stays | None = None
     while True:
-        stays, near, least = _settle_near(graph, options, lives, target, staged, aside, least, rolls)
+        stays, near, least = _settle_near(candidates, options, target, staged, aside, least, rolls)
         homes = decide_homes(options, lives, stays, target)
         near = place_near(homes.picked, stays, target.budget("l1"), target.cores)
         if not any(near.lacking):
@@ -84,17 +101,19 @@ def _decide(
         _set_aside(aside, near)
 
 
-def smallest_l2(graph: FusedGraph, options: Sequence[CallOptions], lives: Sequence[Life], target: Target) -> int:
+def smallest_l2(
+    graph: FusedGraph, options: Sequence[CallOptions], lives: Sequence[Life], target: Target, fused: bool = True
+) -> int:
     """The least L2 that does with what stays in L1. Raises GapFuseError: L1 too small."""
     check_l1(options, target.budget("l1"))
-    stays, _, _ = _settle_near(graph, options, lives, target, frozenset(), [0] * len(options), None)
+    candidates = _candidates(graph, lives) if fused else ()
+    stays, _, _ = _settle_near(candidates, options, target, frozenset(), [0] * len(options), None)
     return smallest_l2_of(options, lives, stays, target)
 
 
 def _settle_near(
-    graph: FusedGraph,
+    candidates: Sequence[Life],
     options: Sequence[CallOptions],
-    lives: Sequence[Life],
     target: Target,
     staged: frozenset[str],
     aside: list[int],
@@ -102,8 +121,6 @@ def _settle_near(
     rolls: Rolls | None = None,
 ) -> tuple[Stays, NearPlan, Stays]:
     """What stays and where, all of it placed; `aside` grows until that is so. With it the first, cheapest choice."""
-    ends = frozenset(input_roots(graph)) | {graph.storage(n).root for n in graph.outputs}
-    candidates = [v for v in lives if v.root not in ends]
     while True:
         stays = choose_stays(options, candidates, target.budget("l1"), aside, staged, rolls)
         assert stays is not None, "every call fits by itself"

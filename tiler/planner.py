@@ -42,12 +42,14 @@ def schedule(
     l2: int | None = None,
     l3: int | None = None,
     minimise: str = "cycles",
+    fused: bool = True,
 ) -> Schedule:
     """Plan a network on a target: the tensors that stay in L1, per call the implementation, tiles, loop order and
     buffers, at the least modelled cycles; an address for every buffer; transfers of constants.
 
     `l1`, `l2`, `l3` are bytes for plan data in place of the target's. `minimise`: see `objective_of`; `l1` and `l2`
-    take the smallest that works, and the least cycles in it. Raises GapFuseError: a call that no implementation takes,
+    take the smallest that works, and the least cycles in it. Not `fused`: layer by layer, nothing stays in L1 from
+    call to call. Raises GapFuseError: a call that no implementation takes,
     or a memory that is too small, with the smallest size that would do.
     """
     target = target.with_budgets(l1, l2, l3)
@@ -55,10 +57,11 @@ def schedule(
     options = call_options(graph, kernels, target, objective)
     lives = activation_lives(graph)
     if objective.memory is not None:
-        size = smallest_l1(options) if objective.memory == "l1" else smallest_l2(graph, options, lives, target)
+        size = smallest_l1(options) if objective.memory == "l1" else smallest_l2(graph, options, lives, target, fused)
         target = target.with_budgets(**{objective.memory: size})
         options = call_options(graph, kernels, target, objective)
-    return _Assembly(graph, target, options, lives, decide_memory(graph, options, lives, target, objective)).schedule()
+    memory = decide_memory(graph, options, lives, target, objective, fused)
+    return _Assembly(graph, target, options, lives, memory).schedule()
 
 
 @dataclass(frozen=True)
