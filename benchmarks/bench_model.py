@@ -4,15 +4,48 @@ cycles a transfer, 100 a kernel call. The implementations' storage orders, steps
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
+import fusion_engine as fe
 from fusion_engine.expr import parse_expr
 from fusion_engine.kernels.descriptor import Implementation, Kernel
+from gap_fuse.compiling import find_target
+from gap_fuse.library import load_library
+from tiler import Schedule, schedule
 from tiler.target import Hop, Target
 
 MACS, DEPTHWISE_MACS, ELEMENTS = 16, 4, 8  # a cycle, all cores together
+BYTES = 8  # a cycle between L2 and L1
 MULTIPLYING = ("conv2d", "pointwise", "linear", "matmul")
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One network in `l1` bytes: `fused` and layer by layer (`apart`)."""
+
+    l1: int
+    minimise: str
+    fused: Schedule
+    apart: Schedule
+
+    @property
+    def roofline(self) -> float:
+        """The longer of computing, each call begun once, and of the fully fused bytes over the bandwidth."""
+        return max(self.fused.bounds.compute_cycles, self.fused.bounds.fused_bytes / BYTES)
+
+
+def planned(model: Path, sizes: Sequence[int]) -> Iterator[Planned]:
+    """The network's plans, for cycles and for bytes, at each size of L1 (in bytes)."""
+    library, target = load_library(), bench_target(find_target("host"))
+    found = fe.plan(fe.read_model(model, {}), library.rules, library.kernels, target.cores)
+    calls = fe.apply(found.view, found.plan, library.kernels)
+    graph, kernels = fe.order_layouts(calls, library.kernels, target.cores), bench_kernels(library.kernels)
+    for l1 in sizes:
+        for goal in ("cycles", "bytes"):
+            fused, apart = (schedule(graph, kernels, target, l1=l1, minimise=goal, fused=f) for f in (True, False))
+            yield Planned(l1, goal, fused, apart)
 
 
 def bench_kernels(kernels: Mapping[str, Kernel]) -> dict[str, Kernel]:
@@ -22,7 +55,7 @@ def bench_kernels(kernels: Mapping[str, Kernel]) -> dict[str, Kernel]:
 
 def bench_target(target: Target) -> Target:
     """The same memories behind the model's hop and team."""
-    hop = Hop("l2_l1", 8, 50, 0, 0, max_bytes=1 << 20, max_stride=1 << 20, in_flight=16)
+    hop = Hop("l2_l1", BYTES, 50, 0, 0, max_bytes=1 << 20, max_stride=1 << 20, in_flight=16)
     return replace(target, hops={**target.hops, "l2_l1": hop}, fork=100)
 
 

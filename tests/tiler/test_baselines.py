@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.tiling import layer_by_layer
+from benchmarks.layer_by_layer import layer_by_layer
 
 ROWS = [
     "KWS/16000/SB",

@@ -13,7 +13,8 @@ from tests.tiler.networks import KERNELS, Builder, networks
 from tiler import schedule
 from tiler.liveness import Life, activation_lives
 from tiler.objective import objective_of
-from tiler.options import CallOptions, NoFit, Where, call_options
+from tiler.options import CallOptions, NoFit, Picked, Where, call_options
+from tiler.schedule import Schedule
 from tiler.stays import choose_stays
 
 
@@ -50,6 +51,25 @@ def test_no_set_of_tensors_is_better(graph: FusedGraph, l1: int, what: str) -> N
     costs = [c for s in sets if (c := _cost(options, s, l1)) is not None]
     assert found.cost == min(costs)
     assert _cost(options, found.lives, l1) == found.cost
+
+
+@settings(max_examples=10)
+@given(networks(), st.sampled_from([1500, 4000, 12000]), st.sampled_from(["cycles", "bytes"]))
+def test_fused_is_never_worse_than_layer_by_layer(graph: FusedGraph, l1: int, what: str) -> None:
+    target = TARGET.with_budgets(l1)
+    options = call_options(graph, KERNELS, target, objective_of(what))
+    if any(isinstance(o.pick(l1), NoFit) for o in options):
+        return
+    fused, apart = (schedule(graph, KERNELS, target, minimise=what, fused=f) for f in (True, False))
+    assert not apart.stays
+    assert not apart.rolls
+    best = [picked for o in options if isinstance(picked := o.pick(l1), Picked)]
+    assert apart.total_cycles == sum(p.choice.total_cycles for p in best)
+    assert _measure(fused, what) <= _measure(apart, what)
+
+
+def _measure(s: Schedule, what: str) -> int:
+    return s.total_cycles if what == "cycles" else s.bytes["l2_l1"]
 
 
 def test_a_residual_block_stays_whole() -> None:
