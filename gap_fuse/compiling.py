@@ -133,15 +133,18 @@ def compile(
     rules: Sequence[Path | str] = (),
     kernels: Sequence[Path | str] = (),
     minimise: str = "cycles",
+    fused: bool = True,
 ) -> Result:
     """Compile an ONNX model for a target; write the result with `Result.write(folder)`.
 
     `l1`, `l2` and `l3` are bytes for plan data, in place of the target's. `minimise` is cycles, bytes, energy, l1, l2
-    or a sum such as bytes+200*tiles. `dims` binds symbolic dimensions. `rules` and `kernels` are further folders beside
-    the shipped ones, later ones overriding. Raises GapFuseError for anything that cannot be compiled, saying why.
+    or a sum such as bytes+200*tiles; with `fused` off every call is by itself, layer by layer. `dims` binds symbolic
+    dimensions. `rules` and `kernels` are further folders beside the shipped ones, later ones overriding. Raises
+    GapFuseError for anything that cannot be compiled, saying why.
     """
     with paused():
-        return _compile(model, find_target(target).with_budgets(l3=l3), l1, l2, dims or {}, rules, kernels, minimise)
+        machine = find_target(target).with_budgets(l3=l3)
+        return _compile(model, machine, l1, l2, dims or {}, rules, kernels, minimise, fused)
 
 
 def _compile(
@@ -153,6 +156,7 @@ def _compile(
     rules: Sequence[Path | str],
     kernels: Sequence[Path | str],
     minimise: str,
+    fused: bool,
 ) -> Result:
     folders = tuple(Path(k).resolve() for k in kernels)
     library = load_library([Path(r) for r in rules], folders)
@@ -161,7 +165,7 @@ def _compile(
     planned = plan(read, library.rules, library.kernels, machine.cores, machine.isa, answers)
     calls = apply(planned.view, planned.plan, library.kernels)
     graph = order_layouts(calls, library.kernels, machine.cores, machine.isa)
-    timetable = schedule(graph, library.kernels, machine, l1=l1, l2=l2, minimise=minimise)
+    timetable = schedule(graph, library.kernels, machine, l1=l1, l2=l2, minimise=minimise, fused=fused)
     source = emit(graph, library.kernels, timetable, machine, room("targets") / "common")
     return Result(read, library.rules, library.kernels, machine, planned, graph, timetable, source, folders)
 

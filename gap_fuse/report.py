@@ -40,6 +40,7 @@ def build_report(
             for hop in schedule.bytes
         },
         "peaks": dict(schedule.peaks),
+        "activations": schedule.activations,
         "cycles": {
             "compute": schedule.compute_cycles,
             "total": schedule.total_cycles,
@@ -131,6 +132,7 @@ def _bounds(schedule: Schedule) -> dict[str, Any]:
         "bytes_per_call": b.bytes_per_call,
         "fused_bytes": b.fused_bytes,
         "live_bytes": b.live_bytes,
+        "kept_bytes": b.kept_bytes,
         "compute_cycles": b.compute_cycles,
         "bandwidth_cycles": dict(b.bandwidth_cycles),
     }
@@ -194,7 +196,9 @@ def _islands(islands: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 def _level(level: str, report: Report) -> str:
-    return f"  {level.upper():9} {report['peaks'][level]:,} of {report['budgets'].get(level, 0):,} B at peak"
+    peak, budget = report["peaks"][level], report["budgets"].get(level, 0)
+    activations = f", {report['activations']:,} B of them activations" if level == "l2" else ""
+    return f"  {level.upper():9} {peak:,} of {budget:,} B at peak{activations}"
 
 
 def _time(cycles: Mapping[str, Any]) -> str:

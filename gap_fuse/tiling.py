@@ -17,13 +17,15 @@ SLACK = 50  # a call is bound by computing where at most 1/SLACK of its cycles a
 Document = dict[str, Any]
 
 
-def tiling(result: Result, l1: int | None, l2: int | None, minimise: str, show: str | None = None) -> Document:
+def tiling(
+    result: Result, l1: int | None, l2: int | None, minimise: str, show: str | None = None, fused: bool = True
+) -> Document:
     """The report with `tiling` added: `binds` per call, `more_l1`, `unlimited_l1`, `smallest`, `timeline`, and for the
     call that `show` names (or that took the node of that name) its Pareto set. Raises GapFuseError for an unknown
     name."""
     shown = None if show is None else _shown(result, show)
     budget = result.schedule.budgets["l1"]
-    vast = _with(result, VAST, l2, "cycles" if minimise in ("l1", "l2") else minimise)
+    vast = _with(result, VAST, l2, "cycles" if minimise == "l1" else minimise, fused)
     times = timeline_of(result.schedule, result.target)
     return {
         **result.report,
@@ -32,9 +34,9 @@ def tiling(result: Result, l1: int | None, l2: int | None, minimise: str, show: 
             "ratios": _ratios(result.report),
             "moved_cycles": _moved(result.schedule),
             "binds": {c.call: _binds(result.schedule, i, vast) for i, c in enumerate(result.schedule.calls)},
-            "more_l1": _difference(result.schedule, _with(result, budget + MORE, l2, minimise)),
+            "more_l1": _difference(result.schedule, _with(result, budget + MORE, l2, minimise, fused)),
             "unlimited_l1": _difference(result.schedule, vast),
-            "smallest": smallest_memories(result.graph, result.kernels, result.target, budget),
+            "smallest": smallest_memories(result.graph, result.kernels, result.target, budget, minimise, fused),
             "timeline": {
                 "calls": [[round(a), round(b)] for a, b in times.calls],
                 "copies": [[root, round(a), round(b)] for root, a, b in times.copies],
@@ -57,9 +59,9 @@ def _guess(name: str, known: Sequence[str]) -> str:
     return f"; {guess}" if guess else ""
 
 
-def _with(result: Result, l1: int, l2: int | None, minimise: str) -> Schedule | None:
+def _with(result: Result, l1: int, l2: int | None, minimise: str, fused: bool) -> Schedule | None:
     try:
-        return schedule(result.graph, result.kernels, result.target, l1=l1, l2=l2, minimise=minimise)
+        return schedule(result.graph, result.kernels, result.target, l1=l1, l2=l2, minimise=minimise, fused=fused)
     except GapFuseError:
         return None
 
@@ -70,7 +72,7 @@ def _ratios(report: Mapping[str, Any]) -> Document:
         "once_per_call": moved / max(bounds["bytes_per_call"], 1),
         "fused": moved / max(bounds["fused_bytes"], 1),
         "compute": report["cycles"]["total"] / max(bounds["compute_cycles"], 1),
-        "live": report["peaks"]["l2"] / max(bounds["live_bytes"], 1),
+        "live": report["activations"] / max(bounds["live_bytes"], 1),
     }
 
 

@@ -102,8 +102,17 @@ def _bounds(document: Document) -> list[str]:
         f"  bounds    {bounds['fused_bytes']:,} B fully fused ({ratios['fused']:.2f}x), "
         f"{bounds['bytes_per_call']:,} B every tensor once per call ({ratios['once_per_call']:.2f}x)",
         f"            {bounds['compute_cycles']:,} cycles of computing ({ratios['compute']:.3f}x), "
-        f"{bounds['live_bytes']:,} B live at most",
+        f"{bounds['live_bytes']:,} B live at most, "
+        f"{bounds['kept_bytes']:,} B in L2 at least {_kept(document)}",
     ]
+
+
+def _kept(document: Document) -> str:
+    least, there = document["bounds"]["kept_bytes"], document["activations"]
+    reached = "reached" if there == least else f"{there / max(least, 1):.2f}x"
+    proven = document["tiling"]["minimise"] == "l2" and document["gap"] is not None
+    what = "whatever stays or rolls" if proven else "inputs and outputs alone"
+    return f"({what}: {reached})"
 
 
 def _worth(tiling: Document) -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 from fusion_engine.expr import Expr, evaluate, names
 from fusion_engine.graph import FusedGraph
 from tiler.bound import BoundCall
-from tiler.liveness import Life, logical_bytes
+from tiler.liveness import Life, end_lives, logical_bytes, most_live
 from tiler.options import CallOptions, whole_cycles
 from tiler.schedule import BoundOperand, Bounds
 from tiler.target import Target
@@ -45,19 +45,26 @@ def call_bytes(graph: FusedGraph, call: BoundCall, stays: frozenset[str] = froze
 
 
 def network_bounds(
-    graph: FusedGraph, options: Sequence[CallOptions], per_call: int, lives: Sequence[Life], target: Target
+    graph: FusedGraph,
+    options: Sequence[CallOptions],
+    per_call: int,
+    lives: Sequence[Life],
+    target: Target,
+    kept: int | None = None,
 ) -> Bounds:
-    """The bounds of a whole network; `per_call` is the sum of `call_bytes` over its calls."""
+    """The bounds of a whole network; `per_call` is the sum of `call_bytes` over its calls, `kept` the least bytes of
+    activations in L2 where that was proven."""
     constants = tuple(o.buffer for c in options for o in c.bound[0].operands if o.role == "const")
     ends = logical_bytes(graph, graph.inputs) + logical_bytes(graph, graph.outputs)
     weights = logical_bytes(graph, constants)
-    live = [sum(v.bytes for v in lives if v.first <= i <= v.last) for i in range(len(options))]
-    spare = target.budget("l2") - max(live, default=0)
+    live = most_live(lives, len(options))
+    spare = target.budget("l2") - live
     deep = max(0, weights - max(spare, 0)) / target.hops["l3_l2"].bytes_per_cycle
     return Bounds(
         bytes_per_call=per_call,
         fused_bytes=weights + ends,
-        live_bytes=max(live, default=0),
+        live_bytes=live,
+        kept_bytes=most_live(end_lives(graph, lives), len(options)) if kept is None else kept,
         compute_cycles=sum(min(whole_cycles(b, target) for b in c.bound) for c in options),
         bandwidth_cycles={"l2_l1": int(per_call / target.hops["l2_l1"].bytes_per_cycle), "l3_l2": int(deep)},
     )

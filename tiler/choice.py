@@ -52,10 +52,9 @@ class Infeasible:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The best tiling or why there is none; how many were compared."""
+    """The best tiling or why there is none."""
 
     best: Choice | Infeasible | None
-    compared: int
     thinned: bool
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fusion_engine.diagnostics import Diagnostic, GapFuseError
-from tiler.homes import Attempt, Draft, Homes, OutOfRoomError
+from tiler.homes import Attempt, Draft, Homes, OutOfRoomError, StagedRollError
 from tiler.liveness import Life
 from tiler.options import CallOptions, NoFit, Where
 from tiler.placement import ALIGNMENT
@@ -20,6 +20,14 @@ from tiler.stays import Stays
 from tiler.target import Target
 
 TRIES = 24  # other divisions of the constants that are weighed
+
+
+class TooSmallError(GapFuseError):
+    """L2 is too small; `least` bytes would do."""
+
+    def __init__(self, diagnostic: Diagnostic, least: int) -> None:
+        super().__init__(diagnostic)
+        self.least = least
 
 
 def decide_homes(options: Sequence[CallOptions], lives: Sequence[Life], near: Stays, target: Target) -> Homes:
@@ -39,15 +47,6 @@ def smallest_l1(options: Sequence[CallOptions]) -> int:
     """The least L1 that every call fits."""
     least = [p.l1_bytes for o in options if isinstance(p := o.pick(0), NoFit)]
     return max(least, default=ALIGNMENT)
-
-
-def smallest_l2_of(options: Sequence[CallOptions], lives: Sequence[Life], near: Stays, target: Target) -> int:
-    """The least L2 that does with what stays in L1."""
-    decide = _Decision(options, lives, near, target.with_budgets(l2=1))
-    if decide.settles():
-        return 1
-    needs = [smallest_stage(o, room, near) for o, room in zip(options, near.room, strict=True)]
-    return _smallest_l2(decide, max(*needs, ALIGNMENT))
 
 
 class _Decision:
@@ -72,6 +71,9 @@ class _Decision:
                 return homes, draft
             assert draft != before, "a step must change the draft"
 
+    def within(self, l2: int) -> _Decision:
+        return _Decision(self.options, self.lives, self.near, self.target.with_budgets(l2=l2))
+
     def settles(self) -> bool:
         return self._try(Draft()) is not None
 
@@ -95,7 +97,7 @@ class _Decision:
     def _try(self, draft: Draft) -> tuple[Homes, Draft] | None:
         try:
             return self.settle(draft)
-        except OutOfRoomError:
+        except (OutOfRoomError, StagedRollError):
             return None
 
     @staticmethod
@@ -128,27 +130,30 @@ def check_l1(options: Sequence[CallOptions], l1: int) -> None:
     )
 
 
-def _too_small(decide: _Decision) -> GapFuseError:
+def _too_small(decide: _Decision) -> TooSmallError:
     options, near = decide.options, decide.near
     needs = [(smallest_stage(o, room, near), o.call) for o, room in zip(options, near.room, strict=True)]
     most, call = max(needs, key=lambda x: x[0])
     least = _smallest_l2(decide, max(most, ALIGNMENT))
-    return GapFuseError(
+    return TooSmallError(
         Diagnostic(
             f"L2 is too small: call {call.name} (kernel {call.kernel}) needs {least} bytes, "
             f"{decide.target.budget('l2')} are there",
             help=f"the smallest L2 that would do is {least} bytes (--l2 {least})",
             notes=("what does not fit lies in L3 then, and L2 holds one tile of it",),
-        )
+        ),
+        least,
     )
 
 
 def _smallest_l2(decide: _Decision, enough: int) -> int:
-    """By halving: a size that does, one byte less than which does not."""
+    """By halving: a size that does, one byte less than which does not. `enough` is a guess of one that does."""
     lacking = decide.target.budget("l2")
+    while not decide.within(enough).settles():
+        lacking, enough = enough, 2 * enough
     while enough - lacking > 1:
         middle = (enough + lacking) // 2
-        if _Decision(decide.options, decide.lives, decide.near, decide.target.with_budgets(l2=middle)).settles():
+        if decide.within(middle).settles():
             enough = middle
         else:
             lacking = middle

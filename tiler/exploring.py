@@ -30,15 +30,22 @@ class Tradeoff:
 
 
 def smallest_memories(
-    graph: FusedGraph, kernels: Mapping[str, Kernel], target: Target, l1: int | None = None
+    graph: FusedGraph,
+    kernels: Mapping[str, Kernel],
+    target: Target,
+    l1: int | None = None,
+    minimise: str = "cycles",
+    fused: bool = True,
 ) -> dict[str, int]:
-    """The least bytes of L1 that every call fits, and of L2 that do with the given L1 (the target's where None)."""
+    """The least bytes of L1 that every call fits, and of L2 that do with the given L1 (the target's where None) and
+    what `schedule` would minimise."""
     target = target.with_budgets(l1)
-    options = call_options(graph, kernels, target)
+    objective = objective_of(minimise)
+    options = call_options(graph, kernels, target, objective)
     least = smallest_l1(options)
     if target.budget("l1") < least:
         return {"l1": least}
-    return {"l1": least, "l2": smallest_l2(graph, options, activation_lives(graph), target)}
+    return {"l1": least, "l2": smallest_l2(graph, options, activation_lives(graph), target, objective, fused)}
 
 
 def pareto(

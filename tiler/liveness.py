@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -42,6 +43,17 @@ def activation_lives(graph: FusedGraph) -> tuple[Life, ...]:
 def input_roots(graph: FusedGraph) -> tuple[str, ...]:
     """Roots of the graph's inputs, each once."""
     return tuple(dict.fromkeys(graph.storage(n).root for n in graph.inputs))
+
+
+def end_lives(graph: FusedGraph, lives: Sequence[Life]) -> tuple[Life, ...]:
+    """Of the graph's inputs and outputs: what a caller gives and takes in L2."""
+    ends = {*input_roots(graph), *(graph.storage(n).root for n in graph.outputs)}
+    return tuple(v for v in lives if v.root in ends)
+
+
+def most_live(lives: Sequence[Life], calls: int) -> int:
+    """The greatest sum of bytes live during one call."""
+    return max((sum(v.bytes for v in lives if v.first <= i <= v.last) for i in range(calls)), default=0)
 
 
 def constant_outputs(graph: FusedGraph) -> tuple[Buffer, ...]:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from fusion_engine.graph import FusedGraph
-from tiler.decision import check_l1, decide_homes, smallest_l2_of
+from tiler.decision import TooSmallError, check_l1, decide_homes
 from tiler.homes import Homes, StagedRollError, rolled_picks
-from tiler.liveness import Life, input_roots
+from tiler.liveness import Life, end_lives
 from tiler.near import NearPlan, gaps, place_near
 from tiler.objective import Objective
 from tiler.options import CallOptions, Picked, Where
@@ -25,13 +25,24 @@ class Memory:
     """What stays in L1 and the homes of the rest, with addresses in both.
 
     `gap` is how far the calls' cost may be above the least over all tilings and sets of staying tensors, as a
-    fraction; None where that is not proven.
+    fraction (minimising L2: how far the activations in it may be); None where that is not proven.
     """
 
     stays: Stays
     homes: Homes
     near: NearPlan
     gap: float | None
+    kept: int | None = None  # the least bytes of activations in L2 at once, where that is asked for and proven
+
+
+@dataclass(frozen=True)
+class _Network:
+    """What a choice is made for."""
+
+    options: Sequence[CallOptions]
+    lives: Sequence[Life]
+    candidates: Sequence[Life]  # that may stay
+    target: Target
 
 
 def decide_memory(
@@ -42,92 +53,106 @@ def decide_memory(
     objective: Objective,
     fused: bool = True,
 ) -> Memory:
-    """Not `fused`: nothing stays in L1 from call to call. Raises GapFuseError: L1 or L2 too small, and the smallest
-    that would do."""
+    """With `fused` off every call is by itself, all activations in L2. Raises GapFuseError: L1 or L2 too small, and
+    the smallest that would do."""
     check_l1(options, target.budget("l1"))
-    if not fused:
-        return _without_rolls((), options, lives, target)
-    candidates = _candidates(graph, lives)
-    rolls = Rolls(graph, options, target, objective)
-    if rolls.lasts:
-        try:
-            found = _decide(candidates, options, lives, target, frozenset(), rolls)
-            if not found.homes.spilled:
-                return found
-        except StagedRollError:
-            pass  # L2 is so small that something of a rolled group lies in L3, tile by tile: without rolling then
-    return _without_rolls(candidates, options, lives, target)
+    network = _network(graph, options, lives, target, fused)
+    rolls = Rolls(graph, options, target, objective) if fused else None
+    least_left = objective.memory == "l2"
+    rolled = _rolled(network, rolls, least_left)
+    if isinstance(rolled, Memory):
+        return rolled
+    try:
+        return _without_rolls(network, least_left)
+    except TooSmallError as e:
+        raise e if rolled is None or e.least <= rolled.least else rolled from e
 
 
-def _candidates(graph: FusedGraph, lives: Sequence[Life]) -> list[Life]:
-    """Activations that may stay in L1: all but the graph's inputs and outputs."""
-    ends = frozenset(input_roots(graph)) | {graph.storage(n).root for n in graph.outputs}
-    return [v for v in lives if v.root not in ends]
+def _rolled(network: _Network, rolls: Rolls | None, least_left: bool) -> Memory | TooSmallError | None:
+    """With rolled groups; None where there are none, or where L2 is so small that activations spill to L3."""
+    if rolls is None or not rolls.lasts:
+        return None
+    try:
+        found = _decide(network, frozenset(), rolls, least_left)
+    except StagedRollError:
+        return None
+    except TooSmallError as e:
+        return e
+    return None if found.homes.spilled else found
 
 
-def _without_rolls(
-    candidates: Sequence[Life], options: Sequence[CallOptions], lives: Sequence[Life], target: Target
-) -> Memory:
-    best, staged = _decide(candidates, options, lives, target, frozenset()), frozenset[str]()
+def _network(
+    graph: FusedGraph, options: Sequence[CallOptions], lives: Sequence[Life], target: Target, fused: bool
+) -> _Network:
+    ends = end_lives(graph, lives)
+    return _Network(options, lives, [v for v in lives if fused and v not in ends], target)
+
+
+def _without_rolls(network: _Network, least_left: bool) -> Memory:
+    best, staged = _decide(network, frozenset(), None, least_left), frozenset[str]()
     for _ in range(ROUNDS):
         spilled = frozenset(best.homes.spilled)
         if spilled <= staged:
             break
         staged |= spilled
-        other = _decide(candidates, options, lives, target, staged)
+        try:
+            other = _decide(network, staged, None, least_left)
+        except TooSmallError:
+            break
         if (other.homes.cycles, other.homes.moving) >= (best.homes.cycles, best.homes.moving):
             break
         best = other
     return best
 
 
-def _decide(
-    candidates: Sequence[Life],
-    options: Sequence[CallOptions],
-    lives: Sequence[Life],
-    target: Target,
-    staged: frozenset[str],
-    rolls: Rolls | None = None,
-) -> Memory:
+def _decide(network: _Network, staged: frozenset[str], rolls: Rolls | None, least_left: bool) -> Memory:
     """`staged` activations are taken to lie in L3 where they do not stay."""
-    aside = [0] * len(options)
+    aside = [0] * len(network.options)
     least: Stays | None = None
     while True:
-        stays, near, least = _settle_near(candidates, options, target, staged, aside, least, rolls)
-        homes = decide_homes(options, lives, stays, target)
-        near = place_near(homes.picked, stays, target.budget("l1"), target.cores)
+        stays, near, least = _settle_near(network, staged, aside, least, rolls, least_left)
+        homes = decide_homes(network.options, network.lives, stays, network.target)
+        near = place_near(homes.picked, stays, network.target.budget("l1"), network.target.cores)
         if not any(near.lacking):
-            return Memory(stays, homes, near, _gap(least, stays))
+            kept = least.left if least_left and least.proven else None
+            return Memory(stays, homes, near, _gap(least, stays, least_left), kept)
         _set_aside(aside, near)
 
 
 def smallest_l2(
-    graph: FusedGraph, options: Sequence[CallOptions], lives: Sequence[Life], target: Target, fused: bool = True
+    graph: FusedGraph,
+    options: Sequence[CallOptions],
+    lives: Sequence[Life],
+    target: Target,
+    objective: Objective,
+    fused: bool = True,
 ) -> int:
-    """The least L2 that does with what stays in L1. Raises GapFuseError: L1 too small."""
-    check_l1(options, target.budget("l1"))
-    candidates = _candidates(graph, lives) if fused else ()
-    stays, _, _ = _settle_near(candidates, options, target, frozenset(), [0] * len(options), None)
-    return smallest_l2_of(options, lives, stays, target)
+    """The least L2 for which `decide_memory` finds something. Raises GapFuseError: L1 too small."""
+    tight = target.with_budgets(l2=1)
+    try:
+        decide_memory(graph, options, lives, tight, objective, fused)
+    except TooSmallError as e:
+        return e.least
+    return 1
 
 
 def _settle_near(
-    candidates: Sequence[Life],
-    options: Sequence[CallOptions],
-    target: Target,
+    network: _Network,
     staged: frozenset[str],
     aside: list[int],
     least: Stays | None,
-    rolls: Rolls | None = None,
+    rolls: Rolls | None,
+    least_left: bool,
 ) -> tuple[Stays, NearPlan, Stays]:
     """What stays and where, all of it placed; `aside` grows until that is so. With it the first, cheapest choice."""
+    l1 = network.target.budget("l1")
     while True:
-        stays = choose_stays(options, candidates, target.budget("l1"), aside, staged, rolls)
+        stays = choose_stays(network.options, network.lives, network.candidates, l1, aside, staged, rolls, least_left)
         assert stays is not None, "every call fits by itself"
         least = least or stays
-        near = _placed(options, stays, target, staged)
+        near = _placed(network.options, stays, network.target, staged)
         if not any(near.lacking):
-            return replace(stays, room=gaps(near, stays, target.budget("l1"))), near, least
+            return replace(stays, room=gaps(near, stays, l1)), near, least
         _set_aside(aside, near)
 
 
@@ -146,7 +171,9 @@ def _placed(options: Sequence[CallOptions], stays: Stays, target: Target, staged
     return place_near(found, stays, target.budget("l1"), target.cores)
 
 
-def _gap(least: Stays, chosen: Stays) -> float | None:
+def _gap(least: Stays, chosen: Stays, least_left: bool) -> float | None:
     if not least.proven:
         return None
+    if least_left and chosen.left != least.left:
+        return (chosen.left - least.left) / max(least.left, 1)
     return (chosen.cost[0] - least.cost[0]) / max(least.cost[0], 1.0)

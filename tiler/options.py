@@ -24,12 +24,10 @@ from tiler.target import Target
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """The implementation and tiling chosen for a call; `compared` choices were weighed, `notes` say what binds and
-    what lost."""
+    """The implementation and tiling chosen for a call; `notes` say what binds and what lost."""
 
     bound: BoundCall
     choice: Choice
-    compared: int
     notes: tuple[str, ...]
 
 
@@ -111,7 +109,7 @@ class CallOptions:
             return self._no_fit(l1, where)
         bound = self.bound[int(found.ids[at, 0])]
         choice = choice_of(self.space(bound), found, at, where.levels(bound))
-        return Picked(bound, choice, self._compared(l1, where, stage), self._notes(bound, choice, l1, where, stage))
+        return Picked(bound, choice, self._notes(bound, choice, l1, where, stage))
 
     def frontier(self, where: Where, stage: int | None) -> Frontier:
         """The choices that nothing beats within any L1 up to the target's; ids begin with the number in `bound`."""
@@ -137,13 +135,6 @@ class CallOptions:
         key = (lambda m: m[1].stage_bytes) if fitting else (lambda m: m[1].l1_bytes)
         b, miss = min(fitting or misses, key=key)
         return NoFit(self.call.name, self.call.kernel, b.implementation, miss.l1_bytes, miss.stage_bytes, miss.smallest)
-
-    def _compared(self, l1: int, where: Where, stage: int | None) -> int:
-        return sum(
-            int(np.count_nonzero(s.fitting(where.levels(b), l1, stage))) * len(s.orders())
-            for b in self.bound
-            for s in (self.space(b),)
-        )
 
     def _notes(self, bound: BoundCall, choice: Choice, l1: int, where: Where, stage: int | None) -> tuple[str, ...]:
         share = 100 * choice.compute_cycles // max(choice.total_cycles, 1)

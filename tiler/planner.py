@@ -13,8 +13,8 @@ from tiler.bounds import call_bytes, network_bounds
 from tiler.cost import align16
 from tiler.decision import smallest_l1
 from tiler.fused import groups
-from tiler.liveness import Life, activation_lives, constant_outputs
-from tiler.memory import Memory, decide_memory, smallest_l2
+from tiler.liveness import Life, activation_lives, constant_outputs, most_live
+from tiler.memory import Memory, decide_memory
 from tiler.objective import objective_of
 from tiler.options import CallOptions, Picked, call_options
 from tiler.placement import Block, place
@@ -30,6 +30,7 @@ from tiler.schedule import (
     Schedule,
     Transfer,
 )
+from tiler.stays import widened
 from tiler.target import Target
 from tiler.timeline import commands_of
 
@@ -47,18 +48,17 @@ def schedule(
     """Plan a network on a target: the tensors that stay in L1, per call the implementation, tiles, loop order and
     buffers, at the least modelled cycles; an address for every buffer; transfers of constants.
 
-    `l1`, `l2`, `l3` are bytes for plan data in place of the target's. `minimise`: see `objective_of`; `l1` and `l2`
-    take the smallest that works, and the least cycles in it. Not `fused`: layer by layer, nothing stays in L1 from
-    call to call. Raises GapFuseError: a call that no implementation takes,
-    or a memory that is too small, with the smallest size that would do.
+    `l1`, `l2`, `l3` are bytes for plan data in place of the target's. `minimise`: see `objective_of`; `l1` takes the
+    smallest that works, and the least cycles in it; `l2` the least activations in L2 at once, and the least cycles
+    with them. With `fused` off every call is by itself: nothing stays in L1. Raises GapFuseError: a call that no
+    implementation takes, or a memory that is too small, with the smallest size that would do.
     """
     target = target.with_budgets(l1, l2, l3)
     objective = objective_of(minimise)
     options = call_options(graph, kernels, target, objective)
     lives = activation_lives(graph)
-    if objective.memory is not None:
-        size = smallest_l1(options) if objective.memory == "l1" else smallest_l2(graph, options, lives, target, fused)
-        target = target.with_budgets(**{objective.memory: size})
+    if objective.memory == "l1":
+        target = target.with_budgets(l1=smallest_l1(options))
         options = call_options(graph, kernels, target, objective)
     memory = decide_memory(graph, options, lives, target, objective, fused)
     return _Assembly(graph, target, options, lives, memory).schedule()
@@ -79,6 +79,8 @@ class _Assembly:
     ) -> None:
         self.graph, self.target, self.options, self.lives = graph, target, options, lives
         self.memory, self.homes, self.near = memory, memory.homes, memory.near
+        spans = [(first, first + len(plan.calls) - 1) for first, plan in memory.stays.rolls.items()]
+        self.homed = [widened(v, spans) for v in lives if v.root in memory.homes.activations]  # in L2
         self.constants = self._constants()
         self.deep = self._deep_layout()
 
@@ -101,6 +103,7 @@ class _Assembly:
             l3_homes=self.deep.homes,
             transfers=transfers,
             peaks={"l1": max((c.l1_bytes for c in calls), default=0), "l2": self.homes.peak, "l3": self.deep.end},
+            activations=most_live(self.homed, len(calls)),
             bytes={
                 h: _total(calls, h, "bytes") + (sum(t.bytes for t in running) if h == "l3_l2" else 0)
                 for h in self.target.hops
@@ -111,7 +114,7 @@ class _Assembly:
             },
             compute_cycles=sum(c.compute_cycles for c in calls),
             total_cycles=sum(c.total_cycles for c in calls) + stalls,
-            bounds=network_bounds(self.graph, self.options, bound_bytes, self.lives, self.target),
+            bounds=network_bounds(self.graph, self.options, bound_bytes, self.lives, self.target, self.memory.kept),
             groups=self._groups(),
             rolls=self._rolls(),
             gap=self.memory.gap,
@@ -157,11 +160,7 @@ class _Assembly:
         end = max(len(self.options) - 1, 0)
         whole = [Residency(r, o, self.constants[r].bytes, 0, end) for r, o in self.homes.resident.items()]
         moving = [Residency(r, o, self.constants[r].bytes, f.start, f.last) for r, (f, o) in self.homes.fetched.items()]
-        lives = [
-            Residency(v.root, self.homes.activations[v.root], v.bytes, v.first, v.last)
-            for v in self.lives
-            if v.root in self.homes.activations
-        ]
+        lives = [Residency(v.root, self.homes.activations[v.root], v.bytes, v.first, v.last) for v in self.homed]
         return (*whole, *moving, *lives)
 
     def _transfers(self) -> tuple[Transfer, ...]:
@@ -199,7 +198,6 @@ class _Assembly:
                 "l2_l1": call_bytes(self.graph, p.bound, self.memory.stays.roots | self.memory.stays.inner),
                 "l3_l2": 0,
             },
-            alternatives=p.compared,
             notes=p.notes,
         )
 

@@ -45,6 +45,10 @@ class Rolls:
         assert call is not None
         return call.out.root
 
+    def inner(self, first: int, last: int) -> frozenset[str]:
+        """The roots that such a group makes and reads by rows."""
+        return frozenset(c.out.root for c in self.calls[first:last] if c is not None)
+
     def frontier(self, first: int, last: int, stays: frozenset[str]) -> Frontier:
         """What nothing beats for each L1, over the rows made per step; an id is the number of the plan."""
         return self._weighed(first, last, stays)[0]
@@ -86,7 +90,7 @@ def _first(graph: FusedGraph, options: CallOptions) -> RollCall | None:
 
 def roll_picks(plan: RollPlan) -> list[Picked]:
     """Each call of a rolled group as its choice: no loops of its own, one tile a step."""
-    return [Picked(c.bound, _choice(plan, i), len(STEPS), _notes(plan)) for i, c in enumerate(plan.calls)]
+    return [Picked(c.bound, _choice(plan, i), _notes(plan)) for i, c in enumerate(plan.calls)]
 
 
 def _notes(plan: RollPlan) -> tuple[str, ...]:

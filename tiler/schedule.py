@@ -91,7 +91,6 @@ class CallPlan:
     moved_cycles: int  # of all data movement, hidden or not
     total_cycles: int  # compute and exposed data movement
     bound_bytes: Mapping[str, int]  # elements read and written once, per hop
-    alternatives: int  # how many (implementation, tile, order, buffering) choices were compared
     notes: tuple[str, ...] = ()  # e.g. why a better implementation was not taken, what binds
 
 
@@ -182,6 +181,7 @@ class Bounds:
     bytes_per_call: int  # every element actually read and written once per call, L2<->L1
     fused_bytes: int  # weights + inputs + outputs of the network
     live_bytes: int  # greatest sum of live activations at any call
+    kept_bytes: int  # the least of them that must lie in L2 at once: inputs and outputs, or what was proven
     compute_cycles: int
     bandwidth_cycles: Mapping[str, int]  # bytes / bandwidth per hop
 
@@ -203,6 +203,7 @@ class Schedule:
     l3_homes: Mapping[str, int]  # roots homed in L3 -> byte offset
     transfers: tuple[Transfer, ...]
     peaks: Mapping[str, int]
+    activations: int  # greatest bytes of activations in L2 at once
     bytes: Mapping[str, int]  # per hop, total
     transfer_count: Mapping[str, int]
     compute_cycles: int
@@ -211,5 +212,4 @@ class Schedule:
     groups: tuple[Group, ...]
     rolls: tuple[Roll, ...]
     gap: float | None  # proven: the objective is at most this fraction above the least; None where nothing is proven
-    alignment: int = 16
     notes: tuple[str, ...] = field(default=())

@@ -28,10 +28,9 @@ def search(
     there, outside these bytes), `stage` bounds the L2 bytes of the stages of those in L3."""
     found = search_all(space, l1, levels, stage, objective)
     at = found.at(l1)
-    compared = int(np.count_nonzero(space.fitting(levels, l1, stage))) * len(space.orders())
     if at is None:
-        return Outcome(space.infeasible(l1, levels), compared, space.grid.thinned)
-    return Outcome(choice_of(space, found, at, levels), compared, space.grid.thinned)
+        return Outcome(space.infeasible(l1, levels), space.grid.thinned)
+    return Outcome(choice_of(space, found, at, levels), space.grid.thinned)
 
 
 def choice_of(space: Space, found: Frontier, at: int, levels: Sequence[str]) -> Choice:

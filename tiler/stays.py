@@ -5,12 +5,16 @@ stay across a call boundary; at each call those born there are kept or not, and 
 the tensors alive leave of L1 (its frontier, `CallOptions.key`). Only addresses are left out: sizes must fit, places
 are found afterwards (`tiler/near.py`), and where there are none some bytes are set aside and the choice is made anew.
 So the first answer's cost is a lower bound of what tilings and staying tensors can reach together.
+
+The greatest bytes of activations left in L2 can be minimised first, as exactly: one pass finds the least that some
+choice reaches at its fullest call, a second the cheapest choice that never exceeds it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from tiler.frontier import Frontier
 from tiler.liveness import Life
@@ -23,6 +27,7 @@ from tiler.rolls import Rolls
 STATES = 4096  # sets of staying tensors kept at a boundary; above, the cheapest, and the answer is not proven
 
 Cost = tuple[float, ...]
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +35,8 @@ class Stays:
     """The tensors that stay, and what they leave: `room[i]` bytes of L1 for the tiles of call i.
 
     `rolls` are the groups that roll, by their first call: their calls have no room, their plans hold all they need.
-    `cost` is the sum of the calls' keys; `proven` says that nothing in the space costs less.
+    `cost` is the sum of the calls' keys; `proven` says that nothing in the space costs less. `left` are the bytes of
+    activations that lie in L2 at the fullest call.
     """
 
     lives: tuple[Life, ...]
@@ -38,6 +44,7 @@ class Stays:
     rolls: Mapping[int, RollPlan]
     cost: Cost
     proven: bool
+    left: int
 
     @property
     def inner(self) -> frozenset[str]:
@@ -54,27 +61,46 @@ class _State:
     """The cheapest way to a set of tensors alive in L1 (bits of the candidates): all that were kept so far."""
 
     cost: Cost
-    kept: int
+    kept: int = 0
+    left: int = 0
     rolled: tuple[tuple[int, int, int], ...] = ()  # (first call, last call, number of the plan)
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """One way on from a state: over calls first..last, `new` candidates kept, `left` bytes of activations in L2
+    meanwhile; `plan` numbers that of a rolled group."""
+
+    last: int
+    behind: int
+    new: int
+    left: int
+    cost: Cost
+    plan: int | None = None
 
 
 def choose_stays(
     options: Sequence[CallOptions],
+    lives: Sequence[Life],
     candidates: Sequence[Life],
     l1: int,
     aside: Sequence[int],
     staged: frozenset[str] = frozenset(),
     rolls: Rolls | None = None,
+    least_left: bool = False,
 ) -> Stays | None:
-    """The cheapest choice, `aside[i]` bytes of L1 unused where tensors stay during call i; `staged` buffers are in L3
-    where they do not stay; with `rolls`, groups may roll. None where some call fits no L1 at all."""
-    return _Choice(options, candidates, l1, aside, staged, rolls).run()
+    """The cheapest choice among `candidates` of `lives`, `aside[i]` bytes of L1 unused where tensors stay during call
+    i; `staged` buffers are in L3 where they do not stay; with `rolls`, groups may roll; with `least_left` it is the
+    cheapest of those that leave the least activations in L2 at once. None where some call fits no L1 at all."""
+    choice = _Choice(options, lives, candidates, l1, aside, staged, rolls)
+    return choice.run(choice.least_left() if least_left else None) or choice.run(None)
 
 
 class _Choice:
     def __init__(
         self,
         options: Sequence[CallOptions],
+        lives: Sequence[Life],
         candidates: Sequence[Life],
         l1: int,
         aside: Sequence[int],
@@ -82,62 +108,100 @@ class _Choice:
         rolls: Rolls | None,
     ) -> None:
         self.options, self.l1, self.aside, self.staged, self.rolls = options, l1, aside, staged, rolls
-        self.lives = [v for v in candidates if Block(v.root, v.bytes, 0, 0).size <= l1]
-        self.sizes = [Block(v.root, v.bytes, 0, 0).size for v in self.lives]
+        self.elsewhere = [v for v in lives if v.root not in staged]
+        self.lives = [v for v in candidates if _size(v) <= l1]
+        self.sizes = [_size(v) for v in self.lives]
+        self.far = [0 if v.root in staged else v.bytes for v in self.lives]
         self.used = [self._used(o) for o in options]
         self.frontiers: dict[tuple[int, int], Frontier] = {}
+        self.proven = True
+        self.level = [self._meeting(i, i) for i in range(len(options))]
 
     def _used(self, o: CallOptions) -> int:
         """Candidates that a call reads or writes."""
         roots = {x.root for b in o.bound for x in b.operands}
         return sum(1 << i for i, v in enumerate(self.lives) if v.root in roots)
 
-    def run(self) -> Stays | None:
-        behind: list[dict[int, _State]] = [{} for _ in range(len(self.options) + 1)]
-        behind[0][0] = _State((0.0,) * PARTS, 0)
-        proven = True
-        for i in range(len(self.options)):
-            if len(behind[i]) > STATES:
-                proven = False
-                behind[i] = dict(sorted(behind[i].items(), key=lambda s: (s[1].cost, s[0]))[:STATES])
-            self._step(i, behind[i], behind[i + 1])
-            for last in [] if self.rolls is None else self.rolls.lasts.get(i, []):
-                self._roll(i, last, behind[i], behind[last + 1])
-        return self._stays(behind[-1][0], proven) if 0 in behind[-1] else None
+    def _meeting(self, first: int, last: int, without: frozenset[str] = frozenset()) -> int:
+        """Bytes of all that lives during some of the calls, were nothing in L1."""
+        return sum(v.bytes for v in self.elsewhere if v.first <= last and first <= v.last and v.root not in without)
 
-    def _stays(self, best: _State, proven: bool) -> Stays:
+    # ---- the two passes ----
+
+    def run(self, most_left: int | None) -> Stays | None:
+        """The cheapest way through, never more than `most_left` bytes of activations in L2."""
+        behind: list[dict[int, _State]] = [{} for _ in range(len(self.options) + 1)]
+        behind[0][0] = _State((0.0,) * PARTS)
+        for i in range(len(self.options)):
+            behind[i] = self._narrowed(behind[i], lambda s: s.cost)
+            for before, state in behind[i].items():
+                for move in self._moves(i, before):
+                    if most_left is None or move.left <= most_left:
+                        _add(behind[move.last + 1], state, i, move)
+        return self._stays(behind[-1][0]) if 0 in behind[-1] else None
+
+    def least_left(self) -> int | None:
+        """The least bytes of activations in L2 at the fullest call, over all ways through."""
+        behind: list[dict[int, int]] = [{} for _ in range(len(self.options) + 1)]
+        behind[0][0] = 0
+        for i in range(len(self.options)):
+            behind[i] = self._narrowed(behind[i], lambda most: most)
+            for before, most in behind[i].items():
+                for move in self._moves(i, before):
+                    found, left = behind[move.last + 1], max(most, move.left)
+                    found[move.behind] = min(left, found.get(move.behind, left))
+        return behind[-1].get(0)
+
+    def _narrowed(self, states: dict[int, _T], key: Callable[[_T], Any]) -> dict[int, _T]:
+        """All states, or the best so many."""
+        if len(states) <= STATES:
+            return states
+        self.proven = False
+        return dict(sorted(states.items(), key=lambda s: (key(s[1]), s[0]))[:STATES])
+
+    def _stays(self, best: _State) -> Stays:
         kept = [i for i in range(len(self.lives)) if best.kept >> i & 1]
         room = tuple(self._room(c, self._alive(c, best.kept)) for c in range(len(self.options)))
         rolls = {first: self._plan(first, last, best.kept, n) for first, last, n in best.rolled}
         spans = [(first, last) for first, last, _ in best.rolled]
-        return Stays(tuple(widened(self.lives[i], spans) for i in kept), room, rolls, best.cost, proven)
+        lives = tuple(widened(self.lives[i], spans) for i in kept)
+        return Stays(lives, room, rolls, best.cost, self.proven, best.left)
 
-    def _step(self, call: int, states: dict[int, _State], result: dict[int, _State]) -> None:
-        """Adds the states behind a call."""
+    # ---- ways on ----
+
+    def _moves(self, call: int, before: int) -> Iterator[_Move]:
+        """Over the call by itself, or over each rolled group that begins with it."""
+        yield from self._single(call, before)
+        for last in [] if self.rolls is None else self.rolls.lasts.get(call, []):
+            yield from self._rolled(call, last, before)
+
+    def _single(self, call: int, before: int) -> Iterator[_Move]:
         born = [i for i, v in enumerate(self.lives) if v.first == call]
-        last = sum(1 << i for i, v in enumerate(self.lives) if v.last == call)
-        for before, state in states.items():
-            for chosen in range(1 << len(born)):
-                new = sum(1 << b for j, b in enumerate(born) if chosen >> j & 1)
-                cost = self._cost(call, before | new)
-                if cost is not None:
-                    _add(result, (before | new) & ~last, state, cost, new, ())
+        ended = sum(1 << i for i, v in enumerate(self.lives) if v.last == call)
+        for chosen in range(1 << len(born)):
+            new = sum(1 << b for j, b in enumerate(born) if chosen >> j & 1)
+            alive = before | new
+            cost = self._cost(call, alive)
+            if cost is not None:
+                yield _Move(call, alive & ~ended, new, self.level[call] - self._bytes(self.far, alive), cost)
 
-    def _roll(self, first: int, last: int, states: dict[int, _State], result: dict[int, _State]) -> None:
-        """Adds the states behind a rolled group: of what is made in it only the result of its last call may stay."""
+    def _rolled(self, first: int, last: int, before: int) -> Iterator[_Move]:
+        """Of what is made in a rolled group only the result of its last call may stay."""
         assert self.rolls is not None
         root = self.rolls.out(last)
         out = sum(1 << i for i, v in enumerate(self.lives) if v.root == root and v.first == last)
         ended = sum(1 << i for i, v in enumerate(self.lives) if first <= v.last <= last)
-        for before, state in states.items():
-            for new in (0, out) if out else (0,):
-                alive = before | new
-                taken = sum(s for i, s in enumerate(self.sizes) if alive >> i & 1)
-                found = self.rolls.frontier(first, last, self._roots(alive, first, last))
-                at = found.at(self.l1 - taken - max(self.aside[first : last + 1]))
-                if at is not None:
-                    cost = tuple(found.keys[at].tolist())
-                    _add(result, alive & ~ended, state, cost, new, ((first, last, int(found.ids[at, -1])),))
+        for new in (0, out) if out else (0,):
+            alive = before | new
+            found = self.rolls.frontier(first, last, self._roots(alive, first, last))
+            at = found.at(self.l1 - self._bytes(self.sizes, alive) - max(self.aside[first : last + 1]))
+            if at is not None:
+                left = self._meeting(first, last, self.rolls.inner(first, last)) - self._bytes(self.far, alive)
+                yield _Move(last, alive & ~ended, new, left, tuple(found.keys[at].tolist()), int(found.ids[at, -1]))
+
+    @staticmethod
+    def _bytes(sizes: Sequence[int], alive: int) -> int:
+        return sum(s for i, s in enumerate(sizes) if alive >> i & 1)
 
     def _roots(self, alive: int, first: int, last: int) -> frozenset[str]:
         """Of some candidates the roots that calls first..last use."""
@@ -159,8 +223,7 @@ class _Choice:
         return sum(1 << i for i, v in enumerate(self.lives) if kept >> i & 1 and v.first <= call <= v.last)
 
     def _room(self, call: int, alive: int) -> int:
-        taken = sum(s for i, s in enumerate(self.sizes) if alive >> i & 1)
-        return self.l1 - taken - (self.aside[call] if alive else 0)
+        return self.l1 - self._bytes(self.sizes, alive) - (self.aside[call] if alive else 0)
 
     def _cost(self, call: int, alive: int) -> Cost | None:
         room = self._room(call, alive)
@@ -175,18 +238,16 @@ class _Choice:
         return None if at is None else tuple(found.keys[at].tolist())
 
 
-def _add(
-    result: dict[int, _State],
-    behind: int,
-    state: _State,
-    cost: Cost,
-    new: int,
-    rolled: tuple[tuple[int, int, int], ...],
-) -> None:
+def _add(result: dict[int, _State], state: _State, first: int, move: _Move) -> None:
     """Keeps the cheapest way to a state."""
-    total = tuple(a + b for a, b in zip(state.cost, cost, strict=True))
-    if behind not in result or total < result[behind].cost:
-        result[behind] = _State(total, state.kept | new, (*state.rolled, *rolled))
+    total = tuple(a + b for a, b in zip(state.cost, move.cost, strict=True))
+    if move.behind not in result or total < result[move.behind].cost:
+        rolled = state.rolled if move.plan is None else (*state.rolled, (first, move.last, move.plan))
+        result[move.behind] = _State(total, state.kept | move.new, max(state.left, move.left), rolled)
+
+
+def _size(life: Life) -> int:
+    return Block(life.root, life.bytes, 0, 0).size
 
 
 def widened(life: Life, spans: Sequence[tuple[int, int]]) -> Life:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from gap_fuse.cli.options import DIMS, KERNELS, L1, L2, L3, MINIMISE, MODEL, RULES, TARGET, located, parse_dims
+from gap_fuse.cli.options import DIMS, KERNELS, L1, L2, L3, LAYERS, MINIMISE, MODEL, RULES, TARGET, located, parse_dims
 
 
 @click.command("compile")
@@ -25,6 +25,7 @@ from gap_fuse.cli.options import DIMS, KERNELS, L1, L2, L3, MINIMISE, MODEL, RUL
 @L2
 @L3
 @MINIMISE
+@LAYERS
 @DIMS
 @RULES
 @KERNELS
@@ -37,6 +38,7 @@ def compile_command(
     l2: int | None,
     l3: int | None,
     minimise: str,
+    layer_by_layer: bool,
     dims: tuple[str, ...],
     rules: tuple[Path, ...],
     kernels: tuple[Path, ...],
@@ -45,7 +47,16 @@ def compile_command(
     from gap_fuse.compiling import compile as compile_model
 
     result = compile_model(
-        model, target, l1=l1, l2=l2, l3=l3, dims=parse_dims(dims), rules=rules, kernels=kernels, minimise=minimise
+        model,
+        target,
+        l1=l1,
+        l2=l2,
+        l3=l3,
+        dims=parse_dims(dims),
+        rules=rules,
+        kernels=kernels,
+        minimise=minimise,
+        fused=not layer_by_layer,
     )
     result.write(folder)
     click.echo(result.summary)

@@ -48,6 +48,9 @@ MINIMISE = click.option(
     metavar="WHAT",
     help="cycles, bytes, energy, l1, l2, or a sum such as bytes+200*tiles.",
 )
+LAYERS = click.option(
+    "--layer-by-layer", is_flag=True, help="Every call by itself: no tensor stays in L1, none passes by rows."
+)
 DIMS = click.option("--dim", "dims", multiple=True, metavar="NAME=VALUE", help="Value of a symbolic dimension.")
 
 

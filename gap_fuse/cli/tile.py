@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from gap_fuse.cli.options import DIMS, KERNELS, L1, L2, L3, MINIMISE, MODEL, RULES, TARGET, located, parse_dims
+from gap_fuse.cli.options import DIMS, KERNELS, L1, L2, L3, LAYERS, MINIMISE, MODEL, RULES, TARGET, located, parse_dims
 
 
 @click.command(short_help="Bytes, tiles, cycles and memory, beside the bounds.")
@@ -16,6 +16,7 @@ from gap_fuse.cli.options import DIMS, KERNELS, L1, L2, L3, MINIMISE, MODEL, RUL
 @L2
 @L3
 @MINIMISE
+@LAYERS
 @click.option("--show", metavar="NODE", help="Also this call (or the call of this node): its tiles and Pareto set.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: report.json with the key `tiling`.")
 @click.option(
@@ -35,6 +36,7 @@ def tile(
     l2: int | None,
     l3: int | None,
     minimise: str,
+    layer_by_layer: bool,
     show: str | None,
     as_json: bool,
     plot: Path | None,
@@ -51,9 +53,18 @@ def tile(
     from gap_fuse.tiling_text import tiling_text
 
     result = compile_model(
-        model, target, l1=l1, l2=l2, l3=l3, dims=parse_dims(dims), rules=rules, kernels=kernels, minimise=minimise
+        model,
+        target,
+        l1=l1,
+        l2=l2,
+        l3=l3,
+        dims=parse_dims(dims),
+        rules=rules,
+        kernels=kernels,
+        minimise=minimise,
+        fused=not layer_by_layer,
     )
-    document = tiling(result, l1, l2, minimise, show)
+    document = tiling(result, l1, l2, minimise, show, not layer_by_layer)
     click.echo(json.dumps(document, indent=2) if as_json else tiling_text(document))
     if plot is not None:
         draw(document, result.schedule, plot)

@@ -43,11 +43,27 @@ def test_figures_stand_above_their_bounds(shared: Path, name: str) -> None:
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("name", ["resnet8_int8_qdq", "dscnn_int8_qdq"])
-def test_activations_lie_at_the_live_bound(shared: Path, name: str) -> None:
-    s = schedule(network(shared, name), KERNELS, TARGET)
+@pytest.mark.parametrize("name", [f"{n}_int8_qdq" for n in NAMES])
+def test_layer_by_layer_activations_lie_at_the_live_bound(shared: Path, name: str) -> None:
+    s = schedule(network(shared, name), KERNELS, TARGET, fused=False)
     constants = sum(-(-c.bytes // 16) * 16 for c in s.constants)
+    assert s.activations == s.bounds.live_bytes
     assert s.peaks["l2"] <= constants + -(-s.bounds.live_bytes // 16) * 16 + 64
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    ("name", "then"), [("resnet8", 8192), ("dscnn", 2048), ("mobilenetv1_025", 27648), ("autoencoder", 2560)]
+)
+def test_at_32_kb_only_the_input_need_be_in_l2(shared: Path, name: str, then: int) -> None:
+    """The image as it is given, in float, and when that is read, less than it would be in integers (or little)."""
+    graph = network(shared, f"{name}_int8_qdq")
+    s = schedule(graph, KERNELS, TARGET, 32768, minimise="l2")
+    image, result = (graph.buffer[n].nbytes for n in (*graph.inputs, *graph.outputs))
+    assert s.activations == s.bounds.kept_bytes == max(image, result)
+    constants = {c.name for c in s.constants}
+    rest = [r for r in s.residencies if r.root not in constants and r.root not in graph.inputs]
+    assert max(sum(r.bytes for r in rest if r.first <= i <= r.last) for i in range(len(s.calls))) <= then
 
 
 @pytest.mark.shared

@@ -37,6 +37,11 @@ def _cost(options: tuple[CallOptions, ...], stays: tuple[Life, ...], l1: int) ->
     return total
 
 
+def _left(lives: tuple[Life, ...], stays: tuple[Life, ...], calls: int) -> int:
+    """The most bytes in L2 during one call with these tensors in L1."""
+    return max(sum(v.bytes for v in lives if v.first <= i <= v.last and v not in stays) for i in range(calls))
+
+
 @settings(max_examples=15)
 @given(networks(), st.sampled_from([600, 1500, 4000, 12000]), st.sampled_from(["cycles", "bytes", "cycles+3*bytes"]))
 def test_no_set_of_tensors_is_better(graph: FusedGraph, l1: int, what: str) -> None:
@@ -44,13 +49,17 @@ def test_no_set_of_tensors_is_better(graph: FusedGraph, l1: int, what: str) -> N
     if any(isinstance(o.pick(l1), NoFit) for o in options):
         return
     candidates = _candidates(graph)
-    found = choose_stays(options, candidates, l1, [0] * len(options))
-    assert found is not None
-    assert found.proven
-    sets = (s for n in range(len(candidates) + 1) for s in combinations(candidates, n))
-    costs = [c for s in sets if (c := _cost(options, s, l1)) is not None]
-    assert found.cost == min(costs)
-    assert _cost(options, found.lives, l1) == found.cost
+    lives = activation_lives(graph)
+    sets = [s for n in range(len(candidates) + 1) for s in combinations(candidates, n)]
+    costs = [(c, _left(lives, s, len(options))) for s in sets if (c := _cost(options, s, l1)) is not None]
+    for least_left in (False, True):
+        found = choose_stays(options, lives, candidates, l1, [0] * len(options), least_left=least_left)
+        assert found is not None
+        assert found.proven
+        most = min(left for _, left in costs) if least_left else max(left for _, left in costs)
+        assert found.cost == min(c for c, left in costs if left <= most)
+        assert found.left == _left(lives, found.lives, len(options)) <= most
+        assert _cost(options, found.lives, l1) == found.cost
 
 
 @settings(max_examples=10)
