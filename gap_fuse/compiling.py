@@ -36,7 +36,7 @@ from gap_fuse.library import load_library
 from gap_fuse.oracle import answers
 from gap_fuse.report import build_report, summary
 from gap_fuse.rooms import room
-from tiler import Schedule, SourceTree, Target, emit, load_target, schedule
+from tiler import Schedule, SourceTree, Target, emit, load_target, order_and_schedule
 
 MANIFEST = "gap-fuse.json"
 MODEL = "model.onnx"
@@ -164,8 +164,10 @@ def _compile(
     _check_not_empty(read)
     planned = plan(read, library.rules, library.kernels, machine.cores, machine.isa, answers)
     calls = apply(planned.view, planned.plan, library.kernels)
-    graph = order_layouts(calls, library.kernels, machine.cores, machine.isa)
-    timetable = schedule(graph, library.kernels, machine, l1=l1, l2=l2, minimise=minimise, fused=fused)
+    stored = order_layouts(calls, library.kernels, machine.cores, machine.isa)
+    graph, timetable = order_and_schedule(
+        stored, library.kernels, machine, l1=l1, l2=l2, minimise=minimise, fused=fused
+    )
     source = emit(graph, library.kernels, timetable, machine, room("targets") / "common")
     return Result(read, library.rules, library.kernels, machine, planned, graph, timetable, source, folders)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from fusion_engine.diagnostics import GapFuseError, did_you_mean
 from gap_fuse.compiling import Result
-from tiler import Schedule, pareto, schedule, smallest_memories, timeline_of
+from tiler import Schedule, order_and_schedule, pareto, smallest_memories, timeline_of
 
 MORE = 1024  # bytes of L1 whose worth is told
 VAST = 1 << 24  # bytes of L1 that stand for no limit
@@ -61,7 +61,9 @@ def _guess(name: str, known: Sequence[str]) -> str:
 
 def _with(result: Result, l1: int, l2: int | None, minimise: str, fused: bool) -> Schedule | None:
     try:
-        return schedule(result.graph, result.kernels, result.target, l1=l1, l2=l2, minimise=minimise, fused=fused)
+        return order_and_schedule(
+            result.graph, result.kernels, result.target, l1=l1, l2=l2, minimise=minimise, fused=fused
+        )[1]
     except GapFuseError:
         return None
 
@@ -93,9 +95,8 @@ def _binds(timetable: Schedule, number: int, vast: Schedule | None) -> str:
         return "l3"
     if exposed * SLACK <= call.total_cycles:
         return "computing"
-    if vast is not None and (call.total_cycles - vast.calls[number].total_cycles) * SLACK > call.total_cycles:
-        return "l1"
-    return "moving"
+    best = call if vast is None else next(c for c in vast.calls if c.call == call.call)
+    return "l1" if (call.total_cycles - best.total_cycles) * SLACK > call.total_cycles else "moving"
 
 
 def _difference(now: Schedule, other: Schedule | None) -> Document | None:

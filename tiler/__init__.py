@@ -1,5 +1,6 @@
 """The tiler: a graph of kernel calls and a target in, a schedule and its C out."""
 
+from tiler.best_order import order_and_schedule
 from tiler.emit import SourceTree, emit
 from tiler.exploring import Tradeoff, pareto, smallest_memories, timeline_of
 from tiler.planner import schedule
@@ -13,6 +14,7 @@ __all__ = [
     "Tradeoff",
     "emit",
     "load_target",
+    "order_and_schedule",
     "pareto",
     "schedule",
     "smallest_memories",

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 from fusion_engine.graph import FusedGraph
 from fusion_engine.kernels.descriptor import Kernel
+from tiler.call_order import call_orders, in_order
 from tiler.decision import smallest_l1
 from tiler.liveness import activation_lives
 from tiler.memory import smallest_l2
 from tiler.objective import objective_of
 from tiler.options import NEAR, call_options
+from tiler.planner import Question, question
 from tiler.schedule import Schedule
 from tiler.target import Target
 from tiler.timeline import Fetch, Timeline, timeline
@@ -38,14 +40,19 @@ def smallest_memories(
     fused: bool = True,
 ) -> dict[str, int]:
     """The least bytes of L1 that every call fits, and of L2 that do with the given L1 (the target's where None) and
-    what `schedule` would minimise."""
+    what `order_and_schedule` would minimise."""
     target = target.with_budgets(l1)
-    objective = objective_of(minimise)
-    options = call_options(graph, kernels, target, objective)
-    least = smallest_l1(options)
+    least = smallest_l1(call_options(graph, kernels, target))
     if target.budget("l1") < least:
         return {"l1": least}
-    return {"l1": least, "l2": smallest_l2(graph, options, activation_lives(graph), target, objective, fused)}
+    asked = question(graph, kernels, target, minimise, fused)
+    orders = call_orders(graph, asked.target.budget("l1"))
+    return {"l1": least, "l2": min(_smallest_l2(in_order(graph, o), asked) for o in orders)}
+
+
+def _smallest_l2(graph: FusedGraph, asked: Question) -> int:
+    options = [asked.options[c.name] for c in graph.calls]
+    return smallest_l2(graph, options, activation_lives(graph), asked.target, asked.objective, asked.fused)
 
 
 def pareto(

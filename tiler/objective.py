@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from fusion_engine.diagnostics import Diagnostic, GapFuseError, did_you_mean
+from tiler.schedule import Schedule
 
 NAMES = ("cycles", "bytes", "energy", "l1", "l2")
 PARTS = 4  # of a key: the objective, cycles, bytes, transfers
@@ -30,6 +31,21 @@ class Objective:
 
 
 CYCLES = Objective()
+
+
+def value(objective: Objective, schedule: Schedule) -> tuple[float, ...]:
+    """What a plan is compared by: its memory where that comes first, the objective, then cycles, bytes, transfers."""
+    tiles = sum(c.tiles for c in schedule.calls)
+    near, deep = schedule.bytes["l2_l1"], schedule.bytes["l3_l2"]
+    weighed = (
+        objective.cycles * schedule.total_cycles
+        + objective.near * near
+        + objective.deep * deep
+        + objective.tiles * tiles
+    )
+    memory = {None: 0, "l1": schedule.peaks["l1"], "l2": schedule.activations}[objective.memory]
+    moved = sum(schedule.bytes.values()), sum(schedule.transfer_count.values())
+    return memory, weighed, schedule.total_cycles, *moved
 
 
 def objective_of(text: str) -> Objective:

@@ -15,7 +15,7 @@ from tiler.decision import smallest_l1
 from tiler.fused import groups
 from tiler.liveness import Life, activation_lives, constant_outputs, most_live
 from tiler.memory import Memory, decide_memory
-from tiler.objective import objective_of
+from tiler.objective import Objective, objective_of
 from tiler.options import CallOptions, Picked, call_options
 from tiler.placement import Block, place
 from tiler.schedule import (
@@ -53,15 +53,37 @@ def schedule(
     with them. With `fused` off every call is by itself: nothing stays in L1. Raises GapFuseError: a call that no
     implementation takes, or a memory that is too small, with the smallest size that would do.
     """
-    target = target.with_budgets(l1, l2, l3)
+    return planned(graph, question(graph, kernels, target.with_budgets(l1, l2, l3), minimise, fused))
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a plan is asked for, and the options of the graph's calls under it by name."""
+
+    options: Mapping[str, CallOptions]
+    target: Target
+    objective: Objective
+    fused: bool
+
+
+def question(
+    graph: FusedGraph, kernels: Mapping[str, Kernel], target: Target, minimise: str = "cycles", fused: bool = True
+) -> Question:
+    """Raises GapFuseError: nothing to minimise, or a call that no implementation takes."""
     objective = objective_of(minimise)
     options = call_options(graph, kernels, target, objective)
-    lives = activation_lives(graph)
     if objective.memory == "l1":
         target = target.with_budgets(l1=smallest_l1(options))
         options = call_options(graph, kernels, target, objective)
-    memory = decide_memory(graph, options, lives, target, objective, fused)
-    return _Assembly(graph, target, options, lives, memory).schedule()
+    return Question({o.call.name: o for o in options}, target, objective, fused)
+
+
+def planned(graph: FusedGraph, asked: Question) -> Schedule:
+    """The plan of a graph in the order of its calls. Raises GapFuseError where a memory is too small."""
+    options = [asked.options[c.name] for c in graph.calls]
+    lives = activation_lives(graph)
+    memory = decide_memory(graph, options, lives, asked.target, asked.objective, asked.fused)
+    return _Assembly(graph, asked.target, options, lives, memory).schedule()
 
 
 @dataclass(frozen=True)

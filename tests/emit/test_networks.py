@@ -13,15 +13,15 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from fusion_engine.diagnostics import GapFuseError
-from fusion_engine.graph import FusedGraph
+from fusion_engine.graph import Buffer, FusedGraph
 from fusion_engine.kernels import load_kernels
 from fusion_engine.kernels.descriptor import Kernel
 from fusion_engine.layouts import order_layouts
 from fusion_engine.reference import run_reference
 from tests.conftest import ROOT
 from tests.emit.building import build, planned, run
-from tests.emit.networks import networks
-from tiler import Schedule, Target, emit, load_target, schedule
+from tests.emit.networks import Growing, networks
+from tiler import Schedule, Target, emit, load_target, order_and_schedule, schedule
 
 SANITIZED = ("SANITIZE=address,undefined",)
 WATCHED = ("SANITIZE=thread", "THREADS=1")
@@ -85,6 +85,19 @@ def test_the_same_network_gives_the_same_bytes(drawn: FusedGraph, l1: int) -> No
 
 def _arguments(graph: FusedGraph, timetable: Schedule) -> tuple[FusedGraph, dict[str, Kernel], Schedule, Target]:
     return graph, _kernels(), timetable, _target()
+
+
+def test_calls_in_another_order_answer_alike() -> None:
+    """Two branches, wide in the middle, given side by side: they run one after the other."""
+    g = Growing(None, _kernels(), np.random.default_rng(1))  # type: ignore[arg-type]
+    g.buffers.append(Buffer("input", "int8", (1, 4, 8, 8)))
+    wide = [g.call("pointwise_i8", {"x": "input", **g.weights(32, 4, 1, 1)}, (1, 32, 8, 8), {}) for _ in range(2)]
+    ends = [g.call("pointwise_i8", {"x": w, **g.weights(4, 32, 1, 1)}, (1, 4, 8, 8), {}) for w in wide]
+    total = g.call("add_i8", {"a": ends[0], "b": ends[1]}, (1, 4, 8, 8), {"ma": 500, "mb": 300, "shift": 10})
+    stored = order_layouts(FusedGraph("net", tuple(g.buffers), tuple(g.calls), ("input",), (total,)), _kernels())
+    graph, timetable = order_and_schedule(stored, _kernels(), _target(), l1=3600)
+    assert [c.name for c in graph.calls] != [c.name for c in stored.calls]
+    _check(graph, timetable, (), 5)
 
 
 @pytest.mark.parametrize("options", [("FAST=1",), ("WEIGHTS=c",)])

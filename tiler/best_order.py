@@ -1,0 +1,65 @@
+"""The plan of a network in the best order of its calls, of those that `call_orders` proposes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from fusion_engine.diagnostics import GapFuseError
+from fusion_engine.graph import FusedGraph
+from fusion_engine.kernels.descriptor import Kernel
+from tiler.call_order import CallOrder, call_orders, in_order
+from tiler.decision import TooSmallError
+from tiler.objective import value
+from tiler.planner import Question, planned, question
+from tiler.schedule import Schedule
+from tiler.target import Target
+
+
+def order_and_schedule(
+    graph: FusedGraph,
+    kernels: Mapping[str, Kernel],
+    target: Target,
+    l1: int | None = None,
+    l2: int | None = None,
+    l3: int | None = None,
+    minimise: str = "cycles",
+    fused: bool = True,
+) -> tuple[FusedGraph, Schedule]:
+    """The graph with its calls in the order whose plan is best, and that plan: see `schedule`.
+
+    The order given is among those planned, so that none is worse; a note tells which was taken. Raises GapFuseError
+    where no order fits, naming the smallest memory that one of them would do with.
+    """
+    asked = question(graph, kernels, target.with_budgets(l1, l2, l3), minimise, fused)
+    orders = call_orders(graph, asked.target.budget("l1"))
+    found = [(o, _try(in_order(graph, o), asked)) for o in orders]
+    plans = [(o, s) for o, s in found if isinstance(s, Schedule)]
+    if not plans:
+        raise min((e for _, e in found if isinstance(e, GapFuseError)), key=_least)
+    order, best = min(plans, key=lambda p: value(asked.objective, p[1]))  # of equals the first: the given one
+    return in_order(graph, order), replace(best, notes=(*best.notes, *_notes(orders, order)))
+
+
+def _try(graph: FusedGraph, asked: Question) -> Schedule | GapFuseError:
+    try:
+        return planned(graph, asked)
+    except GapFuseError as e:
+        return e
+
+
+def _least(error: GapFuseError) -> int:
+    return error.least if isinstance(error, TooSmallError) else 0
+
+
+def _notes(orders: Sequence[CallOrder], taken: CallOrder) -> list[str]:
+    """Which order was taken, where there was a choice."""
+    if len(orders) == 1:
+        return []
+    given = orders[0]
+    proven = "" if taken.least is None else f" (the least over all orders is {taken.least:,})"
+    others = ", ".join(o.name for o in orders if o is not taken)
+    return [
+        f"order of the calls: {taken.name}, of {len(orders)} planned (also {others}); "
+        f"at most {taken.live:,} B live{proven}, {given.live:,} as given"
+    ]
