@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from math import prod
@@ -51,11 +52,13 @@ def run_tiled(
     bound = bind_kernel(kernel, implementation, operands, attrs, results, orders, dtypes)
     if isinstance(bound, str):
         raise Declined(bound)
-    run = _Run(kernel, implementation, *bound, operands, cores, np.random.default_rng(seed), tuple(flags))
+    run = TiledRun(kernel, implementation, *bound, operands, cores, np.random.default_rng(seed), tuple(flags))
     return run.all_tiles(tiles or {})
 
 
-class _Run:
+class TiledRun:
+    """One call in tiles; `_call` runs the C of one."""
+
     def __init__(
         self,
         kernel: Kernel,
@@ -164,15 +167,18 @@ class _Run:
     # ---- the call ----
 
     def _call(self, tile: Tile, l1: L1, first: bool, last: bool) -> None:
-        args = self.structure()
-        for m in self.members:
-            value = self._value(m, tile, l1, first, last)
-            setattr(args, m.name, value)
+        args = self._arguments(tile, l1, first, last)
         l1.seal(writable={n for n, o in self.operands.items() if o.role == "out"} | l1.working)
         l1.guard(self.library)
         self.library.run(args, tuple(int(i) for i in self.rng.permutation(self.cores)))
         l1.reveal(self.library)
         l1.check(f"{self.kernel.name}/{self.implementation.name}")
+
+    def _arguments(self, tile: Tile, l1: L1, first: bool, last: bool) -> ctypes.Structure:
+        args = self.structure()
+        for m in self.members:
+            setattr(args, m.name, self._value(m, tile, l1, first, last))
+        return args
 
     def _value(self, m: ArgMember, tile: Tile, l1: L1, first: bool, last: bool) -> object:
         match m.kind:

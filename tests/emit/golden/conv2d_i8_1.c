@@ -1,7 +1,7 @@
 /* conv2d_i8_1: conv2d_i8, acc; rule conv2d, plain (operator)
    nodes relu_2_DequantizeLinear, max_pool2d_DequantizeLinear, down.0.weight_DequantizeLinear,
    down.0.weight_bias_DequantizeLinear, node_Conv_69, relu_3_QuantizeLinear
-   4 tiles: k 16 of 32, c 8 of 16; L1 2208 B; 4624 cycles computing, 6378 with copies
+   4 tiles: k 16 of 32, c 8 of 16; L1 2208 B; 7728 cycles computing, 9482 with copies
      x      <- L2 + 8576, 512 B in tiles of 128, double-buffered: max_pool2d_stored
      weight <- L2 + 1008, 4608 B in tiles of 1152: conv2d_i8_1.weight
      bias   <- L2 + 5616, 128 B in tiles of 64, double-buffered: conv2d_i8_1.bias
