@@ -28,6 +28,8 @@ class Choice:
     compute_cycles: int
     moved_cycles: int  # of all data movement, hidden or not
     total_cycles: int
+    first: tuple[float, ...] = ()  # cycles of waiting for one copy of each operand, its commands' issue aside
+    beside: float = 0.0  # cycles of the copies that run beside computing
 
     @property
     def deep_bytes(self) -> int:

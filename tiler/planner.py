@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from fusion_engine.diagnostics import Diagnostic, GapFuseError
 from fusion_engine.graph import FusedGraph
 from fusion_engine.kernels.descriptor import Kernel
+from tiler.ahead import start_ahead
 from tiler.bound import Packing
 from tiler.bounds import call_bytes, network_bounds
 from tiler.cost import align16
 from tiler.decision import smallest_l1
 from tiler.fused import groups
-from tiler.liveness import Life, activation_lives, constant_outputs, most_live
+from tiler.liveness import Life, activation_lives, constant_outputs, input_roots, most_live
 from tiler.memory import Memory, decide_memory
 from tiler.objective import Objective, objective_of
 from tiler.options import CallOptions, Picked, call_options
@@ -32,7 +33,7 @@ from tiler.schedule import (
 )
 from tiler.stays import widened
 from tiler.target import Target
-from tiler.timeline import commands_of
+from tiler.timeline import commands_of, stall_cycles
 
 
 def schedule(
@@ -103,6 +104,8 @@ class _Assembly:
         self.memory, self.homes, self.near = memory, memory.homes, memory.near
         spans = [(first, first + len(plan.calls) - 1) for first, plan in memory.stays.rolls.items()]
         self.homed = [widened(v, spans) for v in lives if v.root in memory.homes.activations]  # in L2
+        given = frozenset(input_roots(graph))
+        self.ahead = start_ahead(memory.homes, memory.near, memory.stays, given, target)
         self.constants = self._constants()
         self.deep = self._deep_layout()
 
@@ -110,7 +113,7 @@ class _Assembly:
         calls = tuple(self._call(i, p) for i, p in enumerate(self.homes.picked))
         transfers = self._transfers()
         bound_bytes = sum(call_bytes(self.graph, p.bound) for p in self.homes.picked)
-        stalls = self.homes.cycles - sum(c.total_cycles for c in calls)
+        stalls = self._stalls()
         running = [t for t in transfers if t.start >= 0]
         return Schedule(
             network=self.graph.name,
@@ -142,6 +145,12 @@ class _Assembly:
             gap=self.memory.gap,
             notes=(*self.target.beyond(), *self._notes(stalls)),
         )
+
+    def _stalls(self) -> int:
+        """Cycles of waiting for constants from L3."""
+        streamed = [p.choice.deep_bytes for p in self.homes.picked]
+        fetches = [f for f, _ in self.homes.fetched.values()]
+        return stall_cycles(self.ahead.cycles, streamed, fetches, self.target.hops["l3_l2"])
 
     # ---- constants and L3 ----
 
@@ -200,7 +209,7 @@ class _Assembly:
     def _call(self, number: int, p: Picked) -> CallPlan:
         choice = p.choice
         extents = p.bound.extents
-        layout = self.near.layouts[number]
+        layout = self.ahead.layouts[number]
         return CallPlan(
             call=p.bound.call,
             kernel=p.bound.kernel,
@@ -212,10 +221,10 @@ class _Assembly:
             scratch=layout.scratch,
             accumulator=layout.accumulator,
             tiles=choice.tiles,
-            l1_bytes=self.near.ends[number],
+            l1_bytes=self.ahead.ends[number],
             compute_cycles=choice.compute_cycles,
             moved_cycles=choice.moved_cycles,
-            total_cycles=choice.total_cycles,
+            total_cycles=self.ahead.cycles[number],
             bound_bytes={
                 "l2_l1": call_bytes(self.graph, p.bound, self.memory.stays.roots | self.memory.stays.inner),
                 "l3_l2": 0,
@@ -242,6 +251,7 @@ class _Assembly:
             stage=stage,
             bytes=choice.bytes[i],
             transfers=choice.transfers[i],
+            ahead=i in self.ahead.started[number],
         )
 
     def _far(self, root: str) -> int:

@@ -57,8 +57,8 @@ class OperandPlan:
     `depth` is the number of loops around its copy: 0 = once before all loops, d = in the body of loops[d-1]. Inputs
     are copied when entering the body, outputs when leaving it. `l1` holds one L1 byte offset, or two when
     double-buffered. `level` is the home of the far side: "l2" at byte offset `far`, or "l3", where every tile passes
-    through `stage` (an L2 byte offset). `bytes` and `transfers` count per hop, over the whole call, key "l2_l1" /
-    "l3_l2".
+    through `stage` (an L2 byte offset). `ahead`: the copy of its first tile is started by the call before, and belongs
+    to this one's counts. `bytes` and `transfers` count per hop, over the whole call, key "l2_l1" / "l3_l2".
     """
 
     operand: BoundOperand
@@ -70,6 +70,7 @@ class OperandPlan:
     stage: int | None
     bytes: Mapping[str, int]
     transfers: Mapping[str, int]
+    ahead: bool = False
 
 
 @dataclass(frozen=True, slots=True)

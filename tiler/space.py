@@ -130,6 +130,7 @@ class Space:
         repeats = [int(r[at]) for r in self.repeats(order)]
         counts = [self._counts(t, r, level, at) for t, r, level in zip(self.traffic, repeats, levels, strict=True)]
         double = tuple(bool(mask >> i & 1) for i in range(len(levels)))
+        first = tuple(self._first(t, v, at) for t, v in zip(self.traffic, levels, strict=True))
         l1 = int(self.base_of(levels)[at] + sum(int(t[at]) for t, d in zip(self.tile, double, strict=True) if d))
         return Choice(
             loops=loops,
@@ -149,7 +150,20 @@ class Space:
             compute_cycles=int(np.ceil(self.full(self.compute)[at])),
             moved_cycles=sum(self._moved(t, r, v, at) for t, r, v in zip(self.traffic, repeats, levels, strict=True)),
             total_cycles=cycles,
+            first=first,
+            beside=sum(
+                n * (int(self.full(t.copies)[at]) * r - 1)
+                for t, n, r, d in zip(self.traffic, first, repeats, double, strict=True)
+                if d
+            ),
         )
+
+    def _first(self, t: OperandTraffic, level: str, at: int) -> float:
+        """Cycles of one copy, the mean over all tiles."""
+        if level == "l1":
+            return 0.0
+        moved = self.full(move_cost(t, level, self.target.hops).moved)[at]
+        return float(moved) / max(int(self.full(t.copies)[at]), 1)
 
     def _moved(self, t: OperandTraffic, repeat: int, level: str, at: int) -> int:
         if level == "l1":

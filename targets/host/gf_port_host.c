@@ -32,7 +32,8 @@ typedef struct {
   uint64_t bytes[GF_HOPS], commands[GF_HOPS];
 } gf_counts;
 
-/* A tensor that stays in L1 from the call that makes it to its last reader. */
+/* Bytes of L1 that live across calls: a tensor that stays from the call that makes it to its last reader, or a tile that one call starts
+   to copy and the next one reads. */
 typedef struct {
   uint32_t at, bytes;
   int32_t first, last;
@@ -41,7 +42,8 @@ typedef struct {
 static const gf_hop_limits gf_limits[GF_HOPS] = GF_HOP_LIMITS;
 static const gf_stay gf_stays[] = GF_STAYS;
 static const int gf_rolls[][2] = GF_ROLLS;
-enum { GF_STAY_COUNT = sizeof gf_stays / sizeof *gf_stays };
+static const gf_stay gf_ahead[] = GF_AHEAD;
+enum { GF_STAY_COUNT = sizeof gf_stays / sizeof *gf_stays, GF_AHEAD_COUNT = sizeof gf_ahead / sizeof *gf_ahead };
 static const int gf_in_flight[GF_HOPS] = GF_HOP_IN_FLIGHT;
 static const char *const gf_hop_names[GF_HOPS] = {"l2_l1", "l3_l2"};
 enum { GF_GUARD = 4096 }; /* known bytes on both sides of each level: whoever writes there is caught after its call of the team */
@@ -217,6 +219,23 @@ static void gf_enqueue(const gf_pending *p) {
 
 static gf_counts *gf_bucket(int call) { return &gf_count[call >= 0 ? call : GF_CALLS - 1 - call]; }
 
+/* The tile copied early that a command goes to, or NULL. */
+static const gf_stay *gf_early(const gf_pending *p) {
+  const uint64_t at = (uint64_t)((const uint8_t *)p->move.near - gf_near(p->hop)), bytes = (uint64_t)p->move.run * p->move.runs;
+  if (p->hop != GF_L2_L1 || p->dir != GF_IN) return NULL;
+  for (int i = 0; i < GF_AHEAD_COUNT; i++) {
+    const gf_stay *s = &gf_ahead[i];
+    if (gf_call >= s->first && gf_call <= s->last && at >= s->at && at + bytes <= s->at + s->bytes) return s;
+  }
+  return NULL;
+}
+
+/* What counts a command: the call that it is for. */
+static gf_counts *gf_counts_of(const gf_pending *p) {
+  const gf_stay *early = gf_early(p);
+  return gf_bucket(early ? early->last : gf_call);
+}
+
 void gf_copy_start(gf_hop hop, gf_dir dir, const gf_move *moves, int n, gf_ticket *ticket) {
   if (gf_in_team) gf_die("a copy was started inside gf_team_run");
   gf_time_passes();
@@ -234,8 +253,8 @@ void gf_copy_start(gf_hop hop, gf_dir dir, const gf_move *moves, int n, gf_ticke
       GF_HIDE(gf_to(&p, r), p.move.run);
     }
     gf_enqueue(&p);
-    gf_bucket(gf_call)->bytes[hop] += (uint64_t)p.move.run * p.move.runs;
-    gf_bucket(gf_call)->commands[hop]++;
+    gf_counts_of(&p)->bytes[hop] += (uint64_t)p.move.run * p.move.runs;
+    gf_counts_of(&p)->commands[hop]++;
     if (gf_host.timing == GF_TIMING_START) gf_land(gf_queued - 1);
   }
 }
@@ -249,12 +268,12 @@ void gf_copy_wait(gf_ticket *ticket) {
   ticket->open = 0;
 }
 
-/* Everything in L1 is dead between calls, but for what stays. */
+/* Everything in L1 is dead between calls, but for what stays and what was copied early. */
 static void gf_forget(int call) {
   for (size_t at = 0; at < gf_size[GF_LEVEL_L1];) {
     size_t end = gf_size[GF_LEVEL_L1], kept = 0;
-    for (int i = 0; i < GF_STAY_COUNT; i++) {
-      const gf_stay *s = &gf_stays[i];
+    for (int i = 0; i < GF_STAY_COUNT + GF_AHEAD_COUNT; i++) {
+      const gf_stay *s = i < GF_STAY_COUNT ? &gf_stays[i] : &gf_ahead[i - GF_STAY_COUNT];
       if (call <= s->first || call > s->last || s->at + s->bytes <= at) continue;
       if (s->at <= at) kept = GF_MAX(kept, s->at + s->bytes - at);
       else end = GF_MIN(end, (size_t)s->at);
@@ -276,8 +295,8 @@ void gf_call_begin(int call) {
   gf_call = call;
   if (call == GF_BETWEEN) return;
   if (gf_take_turns(before, call)) return;
-  for (int i = 0; i < gf_queued; i++) /* only whole buffers may travel across calls */
-    if (gf_queue[i].hop == GF_L2_L1) gf_die("a copy of the call before was never waited for");
+  for (int i = 0; i < gf_queued; i++) /* only whole buffers, and tiles started early, may travel across calls */
+    if (gf_queue[i].hop == GF_L2_L1 && !gf_early(&gf_queue[i])) gf_die("a copy of the call before was never waited for");
   if (call >= 0) gf_forget(call);
 }
 

@@ -10,6 +10,7 @@ from tiler.moves import HopLimits
 
 L1, L2, L3 = 4096, 16384, 16384
 LIMITS = {"l2_l1": HopLimits(200, 300), "l3_l2": HopLimits(128, 200)}
+AHEAD = "{{2048, 64, 0, 1}}"  # a tile that the first call starts for the second
 STAYS = "{{1024, 512, 0, 1}}"  # a tensor that stays in L1 from the first call to the second
 WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE")
 
@@ -22,7 +23,7 @@ def prepare(folder: Path) -> list[str]:
         "#define GF_CORES 8\n#define GF_CALLS 2\n"
         f'#define GF_CALL_NAMES {{"first", "second"}}\n#define GF_HOP_LIMITS {{{limits}}}\n'
         "#define GF_HOP_IN_FLIGHT {4, 2}\n"
-        f"#define GF_STAYS {STAYS}\n#define GF_ROLLS {{{{0, -1}}}}\n"
+        f"#define GF_STAYS {STAYS}\n#define GF_AHEAD {AHEAD}\n#define GF_ROLLS {{{{0, -1}}}}\n"
     )
     rooms = (folder, ROOT / "targets" / "common", ROOT / "targets" / "host", ROOT / "kernels" / "common")
     return [f"-I{room}" for room in rooms]

@@ -19,6 +19,7 @@ static gf_ticket t, u;
 #define STORE(far, near, n, ticket) gf_copy_bytes(GF_L2_L1, GF_OUT, GF_L2(far), GF_L1(near), n, ticket)
 #define COMMAND(run, runs, pitch) gf_copy_start(GF_L2_L1, GF_IN, &(gf_move){0, GF_L1(0), run, runs, pitch}, 1, &t)
 static int dirty;
+static unsigned char some[64];
 static void fine(const void *p) { (void)p; }
 static void copies(const void *p) { (void)p; gf_copy_bytes(GF_L2_L1, GF_IN, GF_L2(0), GF_L1(0), 4, &t); }
 static void waits(const void *p) { (void)p; gf_copy_wait(&t); }
@@ -26,7 +27,7 @@ static void stores(const void *p) { (void)p; if (gf_core_id() == 0) STORE(0, 0, 
 static void writes(const void *p) { ((volatile unsigned char *)p)[gf_core_id()] ^= 0x5a; }
 static void reads(const void *p) { dirty = ((const volatile unsigned char *)p)[0]; }
 int main(int argc, char **argv) {
-  (void)argc, (void)fine, (void)copies, (void)waits, (void)reads, (void)stores, (void)writes;
+  (void)argc, (void)some, (void)fine, (void)copies, (void)waits, (void)reads, (void)stores, (void)writes;
   gf_host.timing = (gf_timing)atoi(argv[1]);
   gf_port_open();
   gf_call_begin(0);
@@ -76,6 +77,11 @@ FORGOTTEN = (  # between calls all of L1 is dead but for what stays, bytes 1024 
     "for (int i = 1024; i < 1536; i++) dirty |= l1[i] != 0x5a;"
     "dirty |= kept > 512;"  # poison may equal a byte now and then, not often
 )
+EARLY = (  # bytes 2048 to 2111 are what the first call starts for the second: they may travel, and are not forgotten
+    "memset(some, 0x5a, 64); gf_put(GF_LEVEL_L2, 0, some, 64);"
+    "LOAD(0, 2048, 64, &t); gf_call_begin(1); gf_copy_wait(&t);"
+    "const unsigned char *l1 = GF_L1(2048); for (int i = 0; i < 64; i++) dirty |= l1[i] != 0x5a;"
+)
 UNLANDED = "LOAD(0, 0, 64, &t); gf_team_run(reads, GF_L1(16)); gf_copy_wait(&t);"
 
 
@@ -83,7 +89,7 @@ UNLANDED = "LOAD(0, 0, 64, &t); gf_team_run(reads, GF_L1(16)); gf_copy_wait(&t);
 def programs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Plain and sanitized."""
     folder = tmp_path_factory.mktemp("hostile")
-    cases = [*BROKEN.values(), FINE, UNLANDED, FULL.format(at=16), FULL.format(at=80), FORGOTTEN]
+    cases = [*BROKEN.values(), FINE, UNLANDED, FULL.format(at=16), FULL.format(at=80), FORGOTTEN, EARLY]
     text = "\n".join(f"  case {i}: {{ {code} }} break;" for i, code in enumerate(cases))
     main = folder / "main.c"
     main.write_text(MAIN.replace("CASES", text))
@@ -131,4 +137,11 @@ def test_a_full_engine_lands_its_oldest_command(programs: tuple[Path, Path]) -> 
 def test_a_call_begins_with_nothing_in_l1_but_what_stays(programs: tuple[Path, Path]) -> None:
     for program in programs:
         done = _run(program, 1, len(BROKEN) + 4)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("timing", [0, 1, 2])
+def test_a_tile_started_early_reaches_the_next_call(programs: tuple[Path, Path], timing: int) -> None:
+    for program in programs:
+        done = _run(program, timing, len(BROKEN) + 5)
         assert done.returncode == 0, done.stderr

@@ -56,7 +56,8 @@ def test_nothing_that_lives_together_overlaps_and_budgets_hold(graph: FusedGraph
     for i, c in enumerate(s.calls):
         if i in rolled:
             continue
-        _check_l1(c, [(v.offset, v.bytes) for v in s.stays if v.first <= i <= v.last])
+        early = [(o.l1[0], o.tile_bytes) for n in s.calls[i + 1 : i + 2] for o in n.operands if o.ahead]
+        _check_l1(c, [*((v.offset, v.bytes) for v in s.stays if v.first <= i <= v.last), *early])
     cold = [(c.cold, c.bytes) for c in s.constants]
     homes = [(at, graph.buffer[r].nbytes) for r, at in s.l3_homes.items()]
     for (a, an), (b, bn) in combinations(cold, 2):

@@ -1,13 +1,15 @@
 """One kernel call as C: a function of plain nested loops over the split axes, and small functions that copy tiles.
 
 Inputs are copied when entering the loop body at their depth, outputs when leaving it. A double-buffered input is
-started one iteration of its own loop ahead; an output's buffer is waited for before it is written again.
+started one iteration of its own loop ahead; an output's buffer is waited for before it is written again. What the next
+call wants early is started when this one's own first tiles have arrived.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tiler.emit.ahead import ahead_name
 from tiler.emit.arguments import varying, write_assignments, write_initialiser
 from tiler.emit.copies import (
     TileCopy,
@@ -23,17 +25,17 @@ from tiler.emit.unit import CallUnit, size_lines
 from tiler.schedule import Loop, OperandPlan
 
 
-def call_text(unit: CallUnit) -> str:
-    """The copies' functions and `static void run_CALL(void)`."""
+def call_text(unit: CallUnit, following: CallUnit | None = None) -> str:
+    """The copies' functions and `static void run_CALL(void)`; it starts what the call `following` it wants early."""
     copies = [tile_copy(unit, o) for o in unit.plan.operands if o.level not in ("l1", "ring")]
     out = Lines()
     out.add(*comment(headline(unit)))
     for copy in copies:
-        if not copy.is_plain:
+        if not copy.is_plain and not copy.plan.ahead:
             write_function(out, copy)
     out.open(f"static void run_{unit.name}(void)")
     _declarations(out, unit, copies)
-    _body(out, unit, copies, 0)
+    _body(out, unit, copies, 0, ahead_name(following) if following is not None else None)
     for copy in copies:
         if copy.is_output and copy.plan.depth:
             out.add(*(wait_line(copy, b) for b in range(len(copy.plan.l1))))
@@ -68,7 +70,8 @@ def _journey(o: OperandPlan) -> str:
     moved = sum(o.bytes.values())
     tiles = f"{moved} B" if moved == o.tile_bytes else f"{moved} B in tiles of {o.tile_bytes}"
     double = ", double-buffered" if len(o.l1) > 1 else ""
-    return f"{arrow} {o.level.upper()} + {o.far}{stage}, {tiles}{double}: {o.operand.buffer}"
+    early = ", started by the call before" if o.ahead else ""
+    return f"{arrow} {o.level.upper()} + {o.far}{stage}, {tiles}{double}{early}: {o.operand.buffer}"
 
 
 # ---- the function ----
@@ -76,7 +79,8 @@ def _journey(o: OperandPlan) -> str:
 
 def _declarations(out: Lines, unit: CallUnit, copies: Sequence[TileCopy]) -> None:
     write_initialiser(out, unit)
-    tickets = [f"{c.plan.operand.name}_ticket{'[2] = {{0}}' if len(c.plan.l1) > 1 else ' = {0}'}" for c in copies]
+    own = [c for c in copies if not c.plan.ahead]
+    tickets = [f"{c.ticket}{'[2] = {{0}}' if len(c.plan.l1) > 1 else ' = {0}'}" for c in own]
     if tickets:
         out.add(*_statement("gf_ticket", tickets))
     for o in (c.plan for c in copies if len(c.plan.l1) > 1):
@@ -98,16 +102,18 @@ def _statement(ctype: str, declarators: Sequence[str]) -> list[str]:
     return [*lines, line]
 
 
-def _body(out: Lines, unit: CallUnit, copies: Sequence[TileCopy], depth: int) -> None:
-    """The loop body at one depth; depth 0 is the function's."""
+def _body(out: Lines, unit: CallUnit, copies: Sequence[TileCopy], depth: int, early: str | None = None) -> None:
+    """The loop body at one depth; depth 0 is the function's, where `early` starts the next call's first tiles."""
     here = [c for c in copies if c.plan.depth == depth]
     loops = unit.plan.loops
     inner = loops[depth] if depth < len(loops) else None
     _start_inputs(out, here, loops[depth - 1] if depth else None)
     if inner is not None:
-        for copy in (c for c in copies if c.plan.depth == depth + 1 and _is_ahead(c)):
+        for copy in (c for c in copies if c.plan.depth == depth + 1 and _is_ahead(c) and not c.plan.ahead):
             out.add(start_line(copy, {inner.axis: "0"}, current(copy.plan)))
     _wait(out, here, depth)
+    if early is not None:
+        out.add(f"{early}();")
     if inner is None:
         write_assignments(out, unit)
         out.add(f"gf_team_run({unit.symbol}, &args);")
@@ -127,8 +133,9 @@ def _is_ahead(copy: TileCopy) -> bool:
 def _start_inputs(out: Lines, here: Sequence[TileCopy], loop: Loop | None) -> None:
     """The copies of this body's inputs: of this iteration, or of the next where they are started ahead."""
     for copy in (c for c in here if not c.is_output):
-        if not _is_ahead(copy):
+        if not _is_ahead(copy) and not copy.plan.ahead:
             out.add(start_line(copy, {}, current(copy.plan)))
+        if not _is_ahead(copy):
             continue
         assert loop is not None
         following = f"{loop.axis} + {loop.tile}"
@@ -147,7 +154,7 @@ def _leave(out: Lines, here: Sequence[TileCopy], depth: int) -> None:
     for copy in (c for c in here if c.is_output):
         out.add(start_line(copy, {}, current(copy.plan)))
         if not depth:
-            out.add(f"gf_copy_settle(&{ticket(copy.plan, current(copy.plan))});")
+            out.add(f"gf_copy_settle(&{ticket(copy, current(copy.plan))});")
     for copy in here:
         if len(copy.plan.l1) > 1:
             out.add(f"{copy.plan.operand.name}_now ^= 1;")

@@ -24,6 +24,7 @@ class TileCopy:
     loops: tuple[Loop, ...]  # that the box depends on
     defines: tuple[str, ...]
     may_be_empty: bool
+    ticket: str  # the name of its ticket, or of the array of them
 
     @property
     def is_output(self) -> bool:
@@ -60,6 +61,7 @@ def tile_copy(unit: CallUnit, plan: OperandPlan) -> TileCopy:
         loops,
         tuple(line for _, lines in named for line in lines),
         any(not (dim.before.is_number and dim.after.is_number) for dim in boxes),
+        f"{unit.name}_{operand.name}_ticket" if plan.ahead else f"{operand.name}_ticket",
     )
 
 
@@ -129,10 +131,9 @@ def _factor(extent: Affine) -> str:
     return str(extent) if simple and len(extent.terms) <= 1 else f"({extent})"
 
 
-def ticket(plan: OperandPlan, buffer: str | int = 0) -> str:
+def ticket(copy: TileCopy, buffer: str | int = 0) -> str:
     """The ticket of one of the operand's L1 buffers."""
-    name = f"{plan.operand.name}_ticket"
-    return f"{name}[{buffer}]" if len(plan.l1) > 1 else name
+    return f"{copy.ticket}[{buffer}]" if len(copy.plan.l1) > 1 else copy.ticket
 
 
 def current(plan: OperandPlan) -> str | int:
@@ -142,8 +143,8 @@ def current(plan: OperandPlan) -> str | int:
 
 def near(plan: OperandPlan, buffer: str | int = 0) -> str:
     """The L1 address of one of the operand's buffers."""
-    if len(plan.l1) == 1:
-        return f"GF_L1({plan.l1[0]})"
+    if isinstance(buffer, int):
+        return f"GF_L1({plan.l1[buffer]})"
     return f"GF_L1({plan.operand.name}_l1[{buffer}])"
 
 
@@ -153,12 +154,12 @@ def start_line(copy: TileCopy, at: Mapping[str, str], buffer: str | int) -> str:
     if copy.is_plain:
         size = copy.extents[0] * plan.operand.itemsize
         where = f"GF_L2({copy.far}), {near(plan, buffer)}, {size}"
-        return f"gf_copy_bytes(GF_L2_L1, {copy.direction}, {where}, &{ticket(plan, buffer)});"
+        return f"gf_copy_bytes(GF_L2_L1, {copy.direction}, {where}, &{ticket(copy, buffer)});"
     axes = [at.get(loop.axis, loop.axis) for loop in copy.loops]
-    return f"{copy.function}({', '.join([*axes, near(plan, buffer), f'&{ticket(plan, buffer)}'])});"
+    return f"{copy.function}({', '.join([*axes, near(plan, buffer), f'&{ticket(copy, buffer)}'])});"
 
 
 def wait_line(copy: TileCopy, buffer: str | int) -> str:
     """Wait for a copy that has certainly started, or, where its box may be empty or was waited for, that may have."""
     certain = not copy.may_be_empty and copy.plan.stage is None and not copy.is_output
-    return f"gf_copy_{'wait' if certain else 'settle'}(&{ticket(copy.plan, buffer)});"
+    return f"gf_copy_{'wait' if certain else 'settle'}(&{ticket(copy, buffer)});"

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from fusion_engine.diagnostics import GapFuseError
 from fusion_engine.graph import FusedGraph
+from tiler.emit.ahead import ahead_text
 from tiler.emit.calls import call_text
 from tiler.emit.ctext import Lines, c_string, comment
 from tiler.emit.rolls import roll_name, roll_text
@@ -24,6 +25,7 @@ def config_header(schedule: Schedule, target: Target) -> str:
     )
     stays = ", ".join(f"{{{s.offset}, {s.bytes}, {s.first}, {s.last}}}" for s in schedule.stays) or "{0, 0, 0, -1}"
     in_flight = ", ".join(str(target.hops[hop].in_flight) for hop in ("l2_l1", "l3_l2"))
+    early = ", ".join(f"{{{at}, {size}, {call - 1}, {call}}}" for at, size, call in _early(schedule)) or "{0, 0, 0, -1}"
     rolls = ", ".join(f"{{{r.first}, {r.last}}}" for r in schedule.rolls) or "{0, -1}"
     sizes = [f"#define GF_{level.upper()}_BYTES {_room(schedule, target, level)}" for level in ("l1", "l2")]
     deep = _room(schedule, target, "l3")
@@ -40,11 +42,17 @@ def config_header(schedule: Schedule, target: Target) -> str:
             f"#define GF_HOP_LIMITS {{{limits}}}",
             f"#define GF_HOP_IN_FLIGHT {{{in_flight}}} /* commands that a hop's engine holds at once */",
             f"#define GF_STAYS {{{stays}}} /* tensors that stay in L1: first byte, bytes, first and last call */",
+            f"#define GF_AHEAD {{{early}}} /* tiles started by one call for the next: first byte, bytes, calls */",
             f"#define GF_ROLLS {{{rolls}}} /* calls that take turns: first and last */",
             "#endif",
             "",
         ]
     )
+
+
+def _early(schedule: Schedule) -> list[tuple[int, int, int]]:
+    """What is started one call early: first byte, bytes, the call it is for."""
+    return [(o.l1[0], o.tile_bytes, i) for i, call in enumerate(schedule.calls) for o in call.operands if o.ahead]
 
 
 def _deep_sizes(schedule: Schedule, deep: int) -> list[str]:
@@ -119,7 +127,9 @@ def _texts(schedule: Schedule, units: Sequence[CallUnit]) -> list[str]:
     while i < len(units):
         roll = _roll_at(schedule, i)
         if roll is None:
-            texts.append(call_text(units[i]))
+            following = units[i + 1] if i + 1 < len(units) else None
+            early = ahead_text(following) if following is not None else ""
+            texts += [early] * bool(early) + [call_text(units[i], following)]
         else:
             texts.append(roll_text(roll, units[i : roll.last + 1], shadows(schedule)))
         i = i + 1 if roll is None else roll.last + 1

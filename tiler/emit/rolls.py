@@ -45,7 +45,7 @@ def _write_call(out: Lines, unit: CallUnit, ring: Ring | None, shadows: dict[str
     out.open(f"static void run_{unit.name}(int32_t from, int32_t to{bases})")
     write_initialiser(out, unit)
     for copy in copies:
-        out.add(f"gf_ticket {ticket(copy.plan)} = {{0}};")
+        out.add(f"gf_ticket {ticket(copy)} = {{0}};")
     for copy in (c for c in copies if not c.is_output):
         out.add(start_line(copy, {}, 0), wait_line(copy, 0))
     write_assignments(out, unit)

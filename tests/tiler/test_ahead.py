@@ -1,0 +1,57 @@
+"""What the call before starts: only what is whole in L2 by then, and never at a price."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+
+from fusion_engine.graph import FusedGraph
+from tests.tiler.calls import TARGET
+from tests.tiler.networks import KERNELS, Builder, networks
+from tests.tiler.test_schedule import DEEP, SIZES, planned
+from tiler import schedule
+from tiler.schedule import Schedule
+
+
+def _early(s: Schedule) -> list[tuple[int, str, str]]:
+    """(call, role, root) of every tile that is started early."""
+    return [(i, o.operand.role, o.operand.root) for i, c in enumerate(s.calls) for o in c.operands if o.ahead]
+
+
+@settings(max_examples=60)
+@given(networks(), SIZES, DEEP)
+def test_what_starts_early_is_there_and_no_call_takes_turns(graph: FusedGraph, l1: int, l2: int) -> None:
+    s = planned(graph, l1, l2)
+    if s is None:
+        return
+    written = {graph.storage(n).root: i for i, c in enumerate(graph.calls) for _, n in c.results}
+    arrived = {t.root: t.wait - 1 for t in s.transfers if t.start >= 0}
+    rolled = {i for r in s.rolls for i in range(r.first, r.last + 1)}
+    for call, role, root in _early(s):
+        assert role != "out"
+        assert max(written.get(root, -1), arrived.get(root, -1)) < call - 1
+        assert not {call - 1, call} & rolled
+
+
+@settings(max_examples=60)
+@given(networks(), SIZES, DEEP)
+def test_cycles_cover_computing_and_copies(graph: FusedGraph, l1: int, l2: int) -> None:
+    s = planned(graph, l1, l2)
+    if s is None:
+        return
+    hop = TARGET.hops["l2_l1"]
+    assert all(c.total_cycles >= c.compute_cycles for c in s.calls)
+    assert s.total_cycles >= s.bytes["l2_l1"] / hop.bytes_per_cycle
+
+
+def test_weights_of_a_chain_arrive_behind_computing() -> None:
+    b = Builder()
+    x = b.tensor(16, 12, 12)
+    y = x
+    for _ in range(4):
+        y = b.conv(y, 16)
+    s = schedule(b.graph([x], [y]), KERNELS, TARGET)
+    names = {(i, o.operand.name) for i, c in enumerate(s.calls) for o in c.operands if o.ahead}
+    assert {(i, "weight") for i in (1, 2, 3)} <= names
+    issue = TARGET.hops["l2_l1"].start
+    for c in s.calls[1:-1]:  # what lies between: nothing is waited for, only started
+        assert c.total_cycles - c.compute_cycles <= issue * sum(o.transfers["l2_l1"] for o in c.operands) + 1
