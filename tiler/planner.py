@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fusion_engine.diagnostics import Diagnostic, GapFuseError
 from fusion_engine.graph import FusedGraph
 from fusion_engine.kernels.descriptor import Kernel
-from tiler.ahead import start_ahead
+from tiler.ahead import Ahead, start_ahead
 from tiler.bound import Packing
 from tiler.bounds import call_bytes, network_bounds
 from tiler.cost import align16
@@ -84,7 +84,9 @@ def planned(graph: FusedGraph, asked: Question) -> Schedule:
     options = [asked.options[c.name] for c in graph.calls]
     lives = activation_lives(graph)
     memory = decide_memory(graph, options, lives, asked.target, asked.objective, asked.fused)
-    return _Assembly(graph, asked.target, options, lives, memory).schedule()
+    given = frozenset(input_roots(graph))
+    ahead = start_ahead(memory.homes, memory.near, memory.stays, given, asked.target, wanted=asked.fused)
+    return _Assembly(graph, asked.target, options, lives, memory, ahead).schedule()
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,13 @@ class _DeepLayout:
 
 class _Assembly:
     def __init__(
-        self, graph: FusedGraph, target: Target, options: Sequence[CallOptions], lives: Sequence[Life], memory: Memory
+        self,
+        graph: FusedGraph,
+        target: Target,
+        options: Sequence[CallOptions],
+        lives: Sequence[Life],
+        memory: Memory,
+        ahead: Ahead,
     ) -> None:
         self.graph, self.target, self.options, self.lives = graph, target, options, lives
         self.memory, self.homes, self.near = memory, memory.homes, memory.near
