@@ -112,8 +112,7 @@ class _Assembly:
         self.memory, self.homes, self.near = memory, memory.homes, memory.near
         spans = [(first, first + len(plan.calls) - 1) for first, plan in memory.stays.rolls.items()]
         self.homed = [widened(v, spans) for v in lives if v.root in memory.homes.activations]  # in L2
-        given = frozenset(input_roots(graph))
-        self.ahead = start_ahead(memory.homes, memory.near, memory.stays, given, target)
+        self.ahead = ahead
         self.constants = self._constants()
         self.deep = self._deep_layout()
 
