@@ -33,4 +33,13 @@ def call_cost(cores: int = 8, isa: Sequence[str] = ()) -> Callable[[Kernel, Size
 
 def kernel_calls(kernels: Mapping[str, Kernel]) -> Callable[[Candidate], int]:
     """Counts the calls of a candidate that run code; views do not."""
-    return lambda candidate: sum(1 for kernel in candidate.kernels if kernels[kernel].view is None)
+    known: dict[Candidate, int] = {}  # a candidate that repeats another has its kernels
+
+    def count(candidate: Candidate) -> int:
+        made = candidate if candidate.like is None else candidate.like
+        found = known.get(made)
+        if found is None:
+            found = known[made] = sum(1 for kernel in made.kernels if kernels[kernel].view is None)
+        return found
+
+    return count

@@ -45,18 +45,18 @@ def cover(
     values = number_values(view)
     items = items_of(candidates, values, cost or (lambda c: c.cost), calls or (lambda c: len(c.kernels)))
     roots = sorted({values.number[o] for o in view.outputs if o in values.number})
-    usable = undominated(viable(items))
+    usable = viable(undominated(items))
     _check_roots(view, values, items, usable, roots)
-    chosen, gap = _solve(usable, roots)
-    ordered = _kahn(chosen)[0]
+    ordered, gap = _solve(usable, roots)
     total = sum(item.cost for item in ordered)
     return Plan(tuple(candidates[i.index] for i in ordered), total / UNITS, gap / UNITS)
 
 
 def _check_roots(view: View, values: Values, items: list[Item], usable: list[Item], roots: list[int]) -> None:
     """Name the nodes without which no output can be made."""
-    makers, good = makers_of(items), makers_of(usable)
+    good = {v for item in usable for v in item.produces}
     todo = [r for r in roots if r not in good]
+    makers = makers_of(items) if todo else {}
     seen: set[int] = set(todo)
     lacking: set[int] = set()
     while todo:
@@ -73,6 +73,7 @@ def _check_roots(view: View, values: Values, items: list[Item], usable: list[Ite
 
 
 def _solve(usable: list[Item], roots: list[int]) -> tuple[list[Item], int]:
+    """The chosen items, makers before readers, and how far from the least they may be."""
     reached = _reached(usable, roots)
     pieces = split(reached, needed_values(reached, roots))
     known: dict[Signature, tuple[tuple[int, ...], int]] = {}
@@ -94,9 +95,10 @@ def _solve_once(piece: Piece, known: dict[Signature, tuple[tuple[int, ...], int]
 def _without_circles(pieces: list[Piece], answers: list[tuple[list[Item], int]]) -> tuple[list[Item], int]:
     """Items of several outputs may ask for each other across pieces: such pieces are solved again as one."""
     while True:
-        circle = {item.index for item in _circle([item for picked, _ in answers for item in picked])}
+        ordered, waiting = _kahn([item for picked, _ in answers for item in picked])
+        circle = {item.index for item in waiting}
         if not circle:
-            return [item for picked, _ in answers for item in picked], sum(gap for _, gap in answers)
+            return ordered, sum(gap for _, gap in answers)
         guilty = [n for n, (picked, _) in enumerate(answers) if any(i.index in circle for i in picked)]
         joined = Piece(
             tuple(item for n in guilty for item in pieces[n].items),
@@ -111,17 +113,14 @@ def _without_circles(pieces: list[Piece], answers: list[tuple[list[Item], int]])
 def _reached(items: list[Item], roots: list[int]) -> list[Item]:
     """The items that could be asked for."""
     makers = makers_of(items)
-    seen, todo = set(roots), list(roots)
-    kept: set[int] = set()
+    asked, todo = set(roots), list(roots)
     while todo:
         for item in makers[todo.pop()]:
-            if item.index in kept:
-                continue
-            kept.add(item.index)
-            fresh = [c for c in item.consumes if c not in seen]
-            seen.update(fresh)
-            todo.extend(fresh)
-    return [item for item in items if item.index in kept]
+            for c in item.consumes:
+                if c not in asked:
+                    asked.add(c)
+                    todo.append(c)
+    return [item for item in items if not asked.isdisjoint(item.produces)]
 
 
 def _solve_one(piece: Piece) -> tuple[list[Item], int]:
@@ -161,6 +160,9 @@ def _circle(chosen: list[Item]) -> list[Item]:
 def _kahn(chosen: list[Item]) -> tuple[list[Item], list[Item]]:
     """Producers before consumers, among the ready ones the earliest by its last value; and what never gets ready."""
     maker = {v: item for item in chosen for v in item.produces}
+    ordered = sorted(chosen, key=lambda item: (item.produces[-1], item.index))
+    if all(maker[c].produces[-1] < item.produces[-1] for item in chosen for c in item.consumes if c in maker):
+        return ordered, []  # nothing is ever ready before something earlier
     waits = {i.index: len({maker[c].index for c in i.consumes if c in maker}) for i in chosen}
     readers: dict[int, list[Item]] = {}
     for item in chosen:
@@ -169,7 +171,7 @@ def _kahn(chosen: list[Item]) -> tuple[list[Item], list[Item]]:
     by_index = {item.index: item for item in chosen}
     ready = [(item.produces[-1], item.index) for item in chosen if not waits[item.index]]
     heapq.heapify(ready)
-    ordered: list[Item] = []
+    ordered = []
     while ready:
         item = by_index[heapq.heappop(ready)[1]]
         ordered.append(item)

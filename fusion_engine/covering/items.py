@@ -10,10 +10,10 @@ from fusion_engine.covering.types import Candidate
 from fusion_engine.view.types import View
 
 UNITS = 1000  # costs are compared as whole thousandths, so that sums do not depend on their order
-Key = tuple[str, str, int, int]  # rule, variant, emit entry, position among equals: the last ties
+Key = tuple[str, str, int]  # rule, variant, emit entry: the last ties
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)  # never changed; not frozen, since one that is takes six times as long to make
 class Item:
     """A candidate: its cost in thousandths, how many calls it makes, values made and demanded (numbers, ascending)."""
 
@@ -46,15 +46,17 @@ def items_of(
     calls: Callable[[Candidate], int],
 ) -> list[Item]:
     """Items for the candidates that have a cost (None: no implementation takes one of its calls)."""
+    number = values.number
     items = []
     for index, c in enumerate(candidates):
         price = cost(c)
-        produces = _numbers(values.number, c.produces)
-        consumes = tuple([n for n in _numbers(values.number, c.consumes) if n not in produces])
+        produces = _numbers(number, c.produces)
         if price is None or price == inf or not produces:
             continue
-        key = (c.rule, c.variant, c.emit, 0)
-        items.append(Item(index, round(price * UNITS), calls(c), key, produces, consumes))
+        consumes = _numbers(number, c.consumes)
+        if consumes and consumes[-1] >= produces[0]:
+            consumes = tuple([n for n in consumes if n not in produces])
+        items.append(Item(index, round(price * UNITS), calls(c), (c.rule, c.variant, c.emit), produces, consumes))
     return items
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from fusion_engine.covering.items import Item
 
-NEAREST = 48  # how many needed values are remembered per value: more only finds further cuts
+NEAREST = 512  # how far back the values that a value needs are remembered: farther only finds further cuts
+NEAR = (1 << NEAREST) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,29 +29,19 @@ def makers_of(items: Iterable[Item]) -> dict[int, list[Item]]:
 
 
 def viable(items: Sequence[Item]) -> list[Item]:
-    """The items all of whose operands can be made in the end, by counting what each still waits for."""
-    makers = makers_of(items)
-    readers: dict[int, list[Item]] = {}
-    waits = {item.index: len(item.consumes) for item in items}
-    for item in items:
-        for v in item.consumes:
-            readers.setdefault(v, []).append(item)
-    ready = [item for item in items if not item.consumes]
+    """The items all of whose operands can be made in the end."""
     made: set[int] = set()
-    good: set[int] = set()
-    while ready:
-        item = ready.pop()
-        good.add(item.index)
-        for v in item.produces:
-            if v in made:
-                continue
-            made.add(v)
-            for reader in readers.get(v, ()):
-                waits[reader.index] -= 1
-                if waits[reader.index] == 0:
-                    ready.append(reader)
-    assert all(v in makers for v in made)
-    return [item for item in items if item.index in good]
+    left = sorted(items, key=lambda item: item.produces[0])  # makers first, but for some items of several results
+    waiting = len(left) + 1
+    while len(left) < waiting:
+        waiting, again = len(left), []
+        for item in left:
+            if made.issuperset(item.consumes):
+                made.update(item.produces)
+            else:
+                again.append(item)
+        left = again
+    return [item for item in items if made.issuperset(item.consumes)] if left else list(items)
 
 
 def undominated(items: Sequence[Item]) -> list[Item]:
@@ -68,32 +59,45 @@ def _rank(item: Item) -> tuple[object, ...]:
 
 
 def needed_values(items: Sequence[Item], roots: Iterable[int]) -> frozenset[int]:
-    """Values that every solution makes (some of them: the nearest ones are followed).
+    """Values that every solution makes (some of them: the nearest ones are followed), from the last to the first.
 
-    must(v) = v and what all makers of v need: the union of must over their operands.
+    An operand of all makers of such a value is one, however far away it is.
     """
     makers = makers_of(items)
-    must: dict[int, frozenset[int]] = {}
-    for v in sorted(makers):
-        must[v] = _must(v, makers, must)
-    needed: set[int] = set()
-    todo = list(roots)
-    while todo:
-        v = todo.pop()
-        if v not in needed:
+    must = _must(makers)
+    needed = set(roots)
+    passed = 0  # bit k: the value k before this one
+    for v in range(max(needed, default=-1), -1, -1):
+        if passed & 1 or v in needed:
             needed.add(v)
-            todo.extend(must[v] - needed)
+            passed |= must.get(v, 0)
+            needed.update(_far_operands(v, makers.get(v, ())))
+        passed >>= 1
     return frozenset(needed)
 
 
-def _must(v: int, makers: Mapping[int, list[Item]], must: Mapping[int, frozenset[int]]) -> frozenset[int]:
-    common: frozenset[int] | None = None
-    for item in makers[v]:
-        # an operand may come later than v only for an item of several outputs; then it counts alone
-        mine = frozenset().union(*(must.get(c, frozenset((c,))) for c in item.consumes))
-        common = mine if common is None else common & mine
-    nearest = sorted(common or (), reverse=True)[:NEAREST]
-    return frozenset((v, *nearest))
+def _must(makers: Mapping[int, Sequence[Item]]) -> dict[int, int]:
+    """For each value those that must be made with it, itself among them: bit k is the value k before it.
+
+    must(v) = v and what all makers of v need: the union of must over their operands.
+    """
+    must: dict[int, int] = {}
+    for v in sorted(makers):
+        common = NEAR
+        for item in makers[v]:
+            mine = 0
+            for c in item.consumes:
+                if 0 < v - c < NEAREST:
+                    mine |= must.get(c, 1) << (v - c)
+            common &= mine
+        must[v] = common | 1
+    return must
+
+
+def _far_operands(v: int, makers: Sequence[Item]) -> list[int]:
+    """Operands of all makers that are too far before `v` to have a bit."""
+    first = makers[0].consumes if makers else ()
+    return [c for c in first if v - c >= NEAREST and all(c in item.consumes for item in makers)]
 
 
 def split(items: Sequence[Item], needed: frozenset[int]) -> list[Piece]:
@@ -107,13 +111,16 @@ def split(items: Sequence[Item], needed: frozenset[int]) -> list[Piece]:
         return v
 
     for item in items:
-        first = find(item.produces[0])
-        for v in (*item.produces, *(c for c in item.consumes if c not in needed)):
-            other = find(v)
-            leader[max(first, other)] = first = min(first, other)
+        others = [c for c in item.consumes if c not in needed]
+        others += item.produces[1:]
+        for v in others:
+            first, other = find(item.produces[0]), find(v)
+            leader[max(first, other)] = min(first, other)
+    groups = {v: find(v) for v in list(leader)}
     grouped: dict[int, list[Item]] = {}
     for item in items:
-        grouped.setdefault(find(item.produces[0]), []).append(item)
+        v = item.produces[0]
+        grouped.setdefault(groups.get(v, v), []).append(item)
     pieces = []
     for members in grouped.values():
         made = {v for item in members for v in item.produces}
