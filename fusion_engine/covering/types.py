@@ -84,18 +84,12 @@ class Candidate:
         again: Callable[[Candidate], Candidate],
     ) -> Candidate:
         """This candidate at another place; `again` makes it there in full."""
-        other = object.__new__(Candidate)
-        put = object.__setattr__
-        put(other, "rule", self.rule)
-        put(other, "variant", self.variant)
-        put(other, "emit", self.emit)
-        put(other, "nodes", nodes)
-        put(other, "consumes", consumes)
-        put(other, "produces", produces)
-        put(other, "evidence", self.evidence)
-        put(other, "cost", self.cost)
-        put(other, "like", self)
-        put(other, "again", again)
+        other = object.__new__(_Open)
+        other.rule, other.variant, other.emit = self.rule, self.variant, self.emit
+        other.nodes, other.consumes, other.produces = nodes, consumes, produces
+        other.evidence, other.cost = self.evidence, self.cost
+        other.like, other.again = self, again
+        other.__class__ = Candidate  # type: ignore[assignment]
         return other
 
     def __getattr__(self, name: str) -> Any:
@@ -106,6 +100,14 @@ class Candidate:
         object.__setattr__(self, "calls", made.calls)
         object.__setattr__(self, "temporaries", made.temporaries)
         return getattr(made, name)
+
+
+class _Open(Candidate):
+    """A candidate whose fields can still be set, as fast as any: to fill in a frozen one takes five times as long."""
+
+    __slots__ = ()
+    __setattr__ = object.__setattr__
+    __delattr__ = object.__delattr__  # without it, the other one is looked up each time
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,7 @@ class Facts:
     _keys: dict[str, Hashable] = field(default_factory=dict)
     _reals: dict[str, np.ndarray | None] = field(default_factory=dict)
     _lenses: dict[int, Quantisation | None] = field(default_factory=dict)
+    _read: dict[Hashable, Quantisation | None] = field(default_factory=dict)  # by the names of scale and zero point
 
     @cached_property
     def outputs(self) -> frozenset[str]:
@@ -118,27 +119,26 @@ class Facts:
 
     def lens(self, node: ViewNode) -> Quantisation | None:
         """What a Q or DQ node's constant parameters say; None where they are values, or in blocks."""
-        if node.index not in self._lenses:
-            self._lenses[node.index] = self._read_lens(node)
-        return self._lenses[node.index]
+        if node.index in self._lenses:
+            return self._lenses[node.index]
+        key = (node.inputs[1:], node.attrs.get("axis"), node.attrs.get("block_size"))
+        if key not in self._read:
+            self._read[key] = self._read_lens(node)
+        found = self._lenses[node.index] = self._read[key]
+        return found
 
     def _read_lens(self, node: ViewNode) -> Quantisation | None:
-        scale = self.view.const(node.inputs[1])
         zero_name = node.inputs[2] if len(node.inputs) > 2 else None
-        zero = self.view.const(zero_name)
+        scale, zero = self.view.const(node.inputs[1]), self.view.const(zero_name)
         blocked = bool(node.attrs.get("block_size"))
         if scale is None or scale.ndim > 1 or blocked or (zero_name is not None and zero is None):
             return None
-        scales = tuple(float(s) for s in scale.reshape(-1))
-        zeros = (0,) * len(scales) if zero is None else tuple(int(z) for z in zero.reshape(-1))
+        scales = tuple(scale.reshape(-1).astype(np.float64).tolist())
+        zeros = (0,) * len(scales) if zero is None else tuple(zero.reshape(-1).astype(np.int64).tolist())
         if len(scales) == 1:
             return Quantisation(scales, zeros[:1])
         axis = node.attrs.get("axis")
-        return Quantisation(scales, zeros, self._axis(node, axis if isinstance(axis, int) else 1))
-
-    def _axis(self, node: ViewNode, axis: int) -> int:
-        rank = self.rank(node.inputs[0] or "")
-        return axis + rank if axis < 0 and rank is not None else axis
+        return Quantisation(scales, zeros, axis if isinstance(axis, int) else 1)
 
     def stored(self, value: Tensor) -> Stored | None:
         """The integers that `value` is the real of: through its DequantizeLinear, or itself where it holds integers."""

@@ -8,7 +8,7 @@ behind them have equal graphs around them, node for node, up to the numbers in o
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -100,25 +100,34 @@ def _repeated(classes: np.ndarray) -> list[int]:
 @dataclass(eq=False)
 class _Describer:
     facts: Facts
-    types: dict[Hashable, int] = field(default_factory=dict)
+    kinds: dict[Hashable, int] = field(default_factory=dict)  # element types with shapes, by number
     last: dict[Hashable, int] = field(default_factory=dict)
-    contents: dict[str, Hashable] = field(default_factory=dict)
+    contents: dict[str, tuple[Hashable, bool]] = field(default_factory=dict)
+    attributes: dict[int, Hashable] = field(default_factory=dict)
+    meanings: dict[int, int] = field(default_factory=dict)
+    quantisations: dict[Quantisation, int] = field(default_factory=dict)
 
     def node(self, node: ViewNode) -> Hashable:
         operands = node.inputs
         meaning: Hashable = None
         if node.op in (QUANTIZE, DEQUANTIZE):
             meaning, operands = self._parameters(node), operands[:1]
-        inputs = (*[0 if v is None else self._input(node, v) for v in operands], meaning)
+        inputs = tuple([0 if v is None else self._input(node, v) for v in operands])
         outputs = tuple([self._output(node, v) for v in node.outputs if v])
-        return (node.op, node.overload, len(node.outputs), self._attributes(node), inputs, outputs, node.captures)
+        attributes = self._attributes(node)
+        return (node.op, node.overload, len(node.outputs), attributes, inputs, meaning, outputs, node.captures)
 
     def _attributes(self, node: ViewNode) -> Hashable:
-        items = tuple(node.attrs.items())
+        """By identity: many nodes share theirs (see `freeze`)."""
+        known = self.attributes.get(id(node.attrs))
+        if known is not None:
+            return known
+        items: Hashable = tuple(node.attrs.items())
         try:
             hash(items)
         except TypeError:
-            return node.index  # a tensor or a graph: like no other
+            items = node.index  # a tensor or a graph: like no other
+        self.attributes[id(node.attrs)] = items
         return items
 
     def _input(self, node: ViewNode, value: str) -> Hashable:
@@ -128,28 +137,31 @@ class _Describer:
             far = node.index - maker
             outputs = view.nodes[maker].outputs
             return value if far > BEHIND else far if len(outputs) == 1 else (far, outputs.index(value))
-        const = view.values[value].const
-        if const is None:
-            return value
-        if value not in self.contents:
-            small = _small(const) and value not in self.facts.parameters
-            self.contents[value] = (
-                self.facts.view.values[value].dtype,
-                const.shape,
-                const.tobytes() if small else 0,
-                small,
-            )
-        known = self.contents[value]
-        return known if known[3] else (known, self._before(node, value))  # type: ignore[index]
+        known = self.contents.get(value)
+        if known is None:
+            known = self._content(value)
+            if known is None:
+                return value
+            self.contents[value] = known
+        content, small = known
+        return content if small else (content, self._before(node, value))
+
+    def _content(self, value: str) -> tuple[Hashable, bool] | None:
+        """What is told of a constant, and whether that is all of it."""
+        known = self.facts.view.values[value]
+        if known.const is None:
+            return None
+        small = _small(known.const) and value not in self.facts.parameters
+        return (known.dtype, known.const.shape, known.const.tobytes() if small else 0, small), small
 
     def _parameters(self, node: ViewNode) -> Hashable:
         """A quantisation's scale and zero point, told as one by when they were seen together before."""
         quantisation = self.facts.lens(node)
         if quantisation is None:
             return node.index
-        x, *parameters = node.inputs
         values = self.facts.view.values
-        types = tuple([values[v].dtype for v in parameters if v is not None])
+        x = node.inputs[0]
+        types = tuple([values[v].dtype for v in node.inputs[1:] if v is not None])
         weight = x is not None and values[x].const is not None
         return (types, weight and any(quantisation.zero), self._meaning(node, quantisation))
 
@@ -161,19 +173,25 @@ class _Describer:
 
     def _output(self, node: ViewNode, value: str) -> Hashable:
         known = self.facts.view.values[value]
-        kind = self.types.setdefault((known.dtype, known.shape), len(self.types))
+        kind = self.kinds.setdefault((known.dtype, known.shape), len(self.kinds))
         meaning = None if known.quantisation is None else self._meaning(node, known.quantisation)
-        return (kind, value in self.facts.outputs, meaning, tuple(self._users(node, value)))
+        return (kind, value in self.facts.outputs, meaning, self._users(node, value))
 
     def _meaning(self, node: ViewNode, q: Quantisation) -> Hashable:
-        return (len(q.scale), q.axis, self._before(node, q))
+        number = self.meanings.get(id(q))
+        if number is None:  # equal ones have one number; many are one object, whose numbers need not be hashed again
+            number = self.meanings[id(q)] = self.quantisations.setdefault(q, len(self.quantisations))
+        return (len(q.scale), q.axis, self._before(node, number))
 
-    def _users(self, node: ViewNode, value: str) -> Iterator[Hashable]:
+    def _users(self, node: ViewNode, value: str) -> Hashable:
         users = self.facts.view.users.get(value, ())
         if len(users) > MOST_USERS:
-            yield value
-            return
-        for user in users:
-            far = user - node.index
-            op = self.facts.view.nodes[user].op if far > BEHIND else ""
-            yield far if far <= BEHIND else value if op in (QUANTIZE, DEQUANTIZE) else ALONE
+            return value
+        near = [user - node.index for user in users]
+        return tuple(near) if not near or near[-1] <= BEHIND else tuple([self._far(node, value, far) for far in near])
+
+    def _far(self, node: ViewNode, value: str, far: int) -> Hashable:
+        if far <= BEHIND:
+            return far
+        user = self.facts.view.nodes[node.index + far]
+        return value if user.op in (QUANTIZE, DEQUANTIZE) else ALONE

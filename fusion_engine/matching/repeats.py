@@ -119,12 +119,13 @@ def _place(view: View, root: ViewNode, value: str) -> Place:
     return maker - root.index, view.nodes[maker].outputs.index(value)
 
 
-def repeated(view: View, t: Template, root: ViewNode, again: Callable[[Candidate], Candidate]) -> Candidate:
+def repeated(
+    nodes: Sequence[ViewNode], t: Template, root: int, again: Callable[[Candidate], Candidate]
+) -> Candidate:
     """The template's candidate at another root; `again` makes its calls when they are asked for."""
-    at, nodes = root.index, view.nodes
-    consumes = [p if isinstance(p, str) else nodes[at + p[0]].outputs[p[1]] for p in t.consumes]
-    produces = [p if isinstance(p, str) else nodes[at + p[0]].outputs[p[1]] for p in t.produces]
-    return t.candidate.elsewhere(frozenset([at + i for i in t.nodes]), tuple(consumes), tuple(produces), again)
+    consumes = [p if isinstance(p, str) else nodes[root + p[0]].outputs[p[1]] for p in t.consumes]
+    produces = [p if isinstance(p, str) else nodes[root + p[0]].outputs[p[1]] for p in t.produces]
+    return t.candidate.elsewhere(frozenset([root + i for i in t.nodes]), tuple(consumes), tuple(produces), again)
 
 
 def same_of(candidates: Sequence[Candidate], wanted: Candidate) -> Candidate | None:

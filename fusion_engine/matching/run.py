@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from fusion_engine.covering.types import Candidate, Decline
 from fusion_engine.diagnostics import GapFuseError
@@ -11,6 +12,7 @@ from fusion_engine.matching.decisive import Constants
 from fusion_engine.matching.emission import Emitter
 from fusion_engine.matching.facts import Facts
 from fusion_engine.matching.index import Compiled
+from fusion_engine.matching.repeats import Template
 from fusion_engine.view.types import ViewNode
 
 
@@ -47,6 +49,7 @@ class Run:
     budget: int
     look: Look | None = None
     only: int | None = None  # the one emit entry that is wanted
+    templates: dict[Candidate, Template] = field(default_factory=dict)  # of what was offered again elsewhere
     candidates: list[tuple[int, int, Candidate]] = field(default_factory=list)  # with root and variant's position
     declines: list[Decline] = field(default_factory=list)
     exhausted: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -58,5 +61,5 @@ class Run:
     @property
     def ordered(self) -> tuple[Candidate, ...]:
         """By root, then by rule and variant; regions are found last."""
-        self.candidates.sort(key=lambda found: found[:2])
-        return tuple(c for _, _, c in self.candidates)
+        self.candidates.sort(key=itemgetter(0, 1))
+        return tuple([c for _, _, c in self.candidates])

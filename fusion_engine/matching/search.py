@@ -26,6 +26,7 @@ from fusion_engine.matching.state import ExhaustedError, Miss, State
 from fusion_engine.view.types import Scope, View, ViewNode
 
 Search = Callable[[Compiled, ViewNode], None]
+Again = Callable[[Candidate], Candidate]
 BUDGET = 20_000  # operators matched per variant and root
 CUTS = 32  # roots at which a variant may run out of it before it is tried no more
 
@@ -153,7 +154,8 @@ def _regions(run: Run, index: Index, around: Surroundings | None) -> None:
     wanted = {c.position: _wanted(run, c.region) for c in index.all}
     if not wanted:
         return
-    marks = [any(o in values for values in wanted.values() for o in n.outputs) for n in run.facts.view.nodes]
+    ends = frozenset[str]().union(*wanted.values())
+    marks = [not ends.isdisjoint(n.outputs) for n in run.facts.view.nodes]
     apart = around.apart(marks) if around is not None else None
     _everywhere(run, index, apart, lambda c, n: _region(run, c, n, wanted[c.position]))
 
@@ -162,15 +164,18 @@ def _everywhere(run: Run, index: Index, around: Surroundings | None, search: Sea
     """Search at every node, or offer again what was found at a node in equal surroundings."""
     variants = {op: index.at(op) for op in run.facts.operators}
     classes = around.classes if around is not None else None
+    again = partial(_made, run, search)
     known: dict[int, Known] = {}
     for node in run.facts.view.nodes:
         found = variants[node.op]
+        if not found:
+            continue
         kind = ALONE if classes is None else classes[node.index]
-        if not found or kind == ALONE:
+        if kind in known:
+            _offer_again(run, known[kind], node, search, again)
+        elif kind == ALONE:
             for compiled in found:
                 search(compiled, node)
-        elif kind in known:
-            _offer_again(run, known[kind], node, search)
         else:
             known[kind] = _learn(run, found, node, search)
 
@@ -190,6 +195,7 @@ def _learn(run: Run, variants: Sequence[Compiled], node: ViewNode, search: Searc
             again.append(compiled)
         else:
             templates += [t for t in found if t is not None]
+            run.templates.update((t.candidate, t) for t in found if t is not None)
     run.look = None
     return Known(tuple(templates), tuple(again))
 
@@ -199,17 +205,19 @@ def _elsewhere(compiled: Compiled) -> bool:
     return compiled.variant.scope is None and len(compiled.variant.results) == 1
 
 
-def _offer_again(run: Run, known: Known, node: ViewNode, search: Search) -> None:
-    view = run.facts.view
+def _offer_again(run: Run, known: Known, node: ViewNode, search: Search, again: Again) -> None:
+    nodes, root = run.facts.view.nodes, node.index
     for t in known.templates:
-        again = partial(_made, run, t, node, search)
-        run.candidates.append((node.index, t.compiled.position, repeated(view, t, node, again)))
+        run.candidates.append((root, t.compiled.position, repeated(nodes, t, root, again)))
     for compiled in known.search:
         search(compiled, node)
 
 
-def _made(run: Run, t: Template, node: ViewNode, search: Search, wanted: Candidate) -> Candidate:
+def _made(run: Run, search: Search, wanted: Candidate) -> Candidate:
     """The candidate in full: renamed where nothing but names differs, else by a search of its own."""
+    assert wanted.like is not None
+    t = run.templates[wanted.like]
+    node = run.facts.view.nodes[max(wanted.nodes) - max(t.nodes)]
     told = renamed(run.facts, t, node, wanted) if t.renaming is not None else None
     if told is not None:
         return told
@@ -227,8 +235,16 @@ def _made(run: Run, t: Template, node: ViewNode, search: Search, wanted: Candida
 def _wanted(run: Run, members: frozenset[str]) -> frozenset[str]:
     """Values that kernels of operators outside the class read or make."""
     nodes = run.facts.view.nodes
-    other = [c for _, _, c in run.candidates if any(nodes[i].op not in members for i in c.nodes)]
-    return frozenset(v for c in other for v in (*c.consumes, *c.produces))
+    others: dict[Candidate, bool] = {}  # what repeats another stands for the same operators
+    values: set[str] = set()
+    for _, _, c in run.candidates:
+        first = c.like or c
+        if first not in others:
+            others[first] = any(nodes[i].op not in members for i in first.nodes)
+        if others[first]:
+            values.update(c.consumes)
+            values.update(c.produces)
+    return frozenset(values)
 
 
 def _region(run: Run, compiled: Compiled, node: ViewNode, wanted: frozenset[str]) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
-
+from fusion_engine.collection import paused
 from fusion_engine.diagnostics import Span
 from fusion_engine.model import Model
 from fusion_engine.view.draft import UNKNOWN, Draft, Node, type_of
@@ -27,7 +24,7 @@ def view(model: Model, closed: frozenset[str] = frozenset(), opened: frozenset[s
     (`call_key`) of closed functions that do not stay calls.
     Raises GapFuseError, naming the node, for a graph that contradicts itself.
     """
-    with _no_collection():
+    with paused():
         return _view(model, closed, opened)
 
 
@@ -86,15 +83,3 @@ def _again(old: Draft, nodes: list[Node], ends: list[str], walk: Walk) -> Draft:
     unique = list({id(n): n for n in nodes}.values())
     normalise(draft, ordered(unique, ends, old.where), walk)
     return draft
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Many small objects, none of them garbage: the cyclic collector would only slow the walk down."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

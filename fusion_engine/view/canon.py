@@ -33,8 +33,11 @@ def _fill(node: Node) -> None:
     known = operator(node.op, node.version)
     if known is None:
         return
-    given = node.attrs  # what the schema does not know is a leftover of an older operator set
-    node.attrs = {k: v if given.get(k) is None else given[k] for k, v in known.defaults.items()}
+    attrs = dict(known.defaults)
+    for key, value in node.attrs.items():
+        if value is not None and key in attrs:  # the schema does not know leftovers of older operator sets
+            attrs[key] = value
+    node.attrs = attrs
     if not known.variadic:
         node.inputs += [None] * (known.arity - len(node.inputs))
 
@@ -213,9 +216,10 @@ def _quantise(draft: Draft, node: Node) -> None:
         _fill_zero(draft, node)
     zero = draft.stored(node.input(2))
     if scale is not None and scale.size == 1:
-        node.inputs[1] = draft.put_const(scale.reshape(()), f"{node.outputs[0]}_scale")
         node.attrs.update(axis=1, block_size=0)
-        if zero is not None and zero.size == 1:
+        if scale.ndim:
+            node.inputs[1] = draft.put_const(scale.reshape(()), f"{node.outputs[0]}_scale")
+        if zero is not None and zero.ndim and zero.size == 1:
             node.inputs[2] = draft.put_const(zero.reshape(()), f"{node.outputs[0]}_zero")
     elif draft.shape(node.inputs[1]) == ():
         node.attrs.update(axis=1, block_size=0)

@@ -79,7 +79,7 @@ def dequantised(x: np.ndarray, scale: np.ndarray, zero: np.ndarray | None, attrs
     centre = np.zeros((), wide) if zero is None else _along(zero, x, attrs).astype(wide)
     scale = _along(scale, x, attrs)
     difference = (x.astype(wide) - centre).astype(np.float32)
-    result: np.ndarray = (difference * scale.astype(np.float32)).astype(scale.dtype)
+    result: np.ndarray = (difference * scale.astype(np.float32, copy=False)).astype(scale.dtype, copy=False)
     return result
 
 

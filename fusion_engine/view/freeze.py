@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -23,12 +23,16 @@ def freeze(draft: Draft, name: str, opset: int, inputs: list[str], outputs: list
     names = _output_names(draft, inputs, outputs)
     nodes = ordered(draft.nodes, list(dict.fromkeys(outputs)), draft.where, draft.resolve)
     meaning = _quantisations(draft, nodes)
-    frozen = tuple(_node(i, n, names) for i, n in enumerate(nodes))
-    used = dict.fromkeys([*inputs, *(v for n in frozen for v in (*n.inputs, *n.captures, *n.outputs) if v), *outputs])
-    values = {v: _value(draft, v, meaning) for v in used}
+    shared: dict[Hashable, Mapping[str, Any]] = {}
+    frozen = tuple([_node(i, n, names, shared) for i, n in enumerate(nodes)])
+    used = dict.fromkeys(inputs)
+    for n in frozen:
+        used.update(dict.fromkeys((*n.inputs, *n.captures, *n.outputs)))
+    used.update(dict.fromkeys(outputs))
+    values = {v: _value(draft, v, meaning) for v in used if v}
     users: dict[str, list[int]] = {v: [] for v in values}
     for n in frozen:
-        for v in dict.fromkeys((*n.inputs, *n.captures)):
+        for v in {*n.inputs, *n.captures}:
             if v is not None:
                 users[v].append(n.index)
     return View(
@@ -94,30 +98,42 @@ def _rename(draft: Draft, names: Mapping[str, str]) -> None:
         draft.aliases[old] = new
 
 
-def _node(index: int, node: Node, names: Mapping[str, str]) -> ViewNode:
+def _node(index: int, node: Node, names: Mapping[str, str], shared: dict[Hashable, Mapping[str, Any]]) -> ViewNode:
     final = {c: names.get(c, c) for c in node.captures}
-    attrs: dict[str, Any] = {}
-    for key, value in node.attrs.items():
-        attrs[key] = value
-        if isinstance(value, onnx.GraphProto):
-            attrs[key] = renamed_graph(value, final).SerializeToString()
     return ViewNode(
-        index=index,
-        op=node.op,
-        inputs=tuple(node.inputs),
-        outputs=tuple(node.outputs),
-        attrs=MappingProxyType(attrs),
-        origins=node.origins,
-        scopes=node.scopes,
-        overload=node.overload,
-        captures=tuple(final.values()),
-        metadata=node.metadata,
+        index,
+        node.op,
+        tuple(node.inputs),
+        tuple(node.outputs),
+        _attributes(node, final, shared),
+        node.origins,
+        node.scopes,
+        node.overload,
+        tuple(final.values()),
+        node.metadata,
     )
+
+
+def _attributes(
+    node: Node, final: Mapping[str, str], shared: dict[Hashable, Mapping[str, Any]]
+) -> Mapping[str, Any]:
+    """The node's attributes, one object for all nodes that have the same."""
+    items = tuple(node.attrs.items())
+    try:
+        key = (node.op, items)
+        known = shared.get(key)
+    except TypeError:  # a tensor or a graph
+        graphs = {k: renamed_graph(v, final) for k, v in items if isinstance(v, onnx.GraphProto)}
+        return MappingProxyType(dict(items) | {k: g.SerializeToString() for k, g in graphs.items()})
+    if known is None:
+        known = shared[key] = MappingProxyType(dict(items))
+    return known
 
 
 def _value(draft: Draft, name: str, meaning: Mapping[str, Quantisation]) -> ViewValue:
     value = draft.values.get(name) or ViewValue(name, None, None)
-    return replace(value, quantisation=meaning[name]) if name in meaning else value
+    known = meaning.get(name)
+    return value if known is None else ViewValue(name, value.dtype, value.shape, value.const, known)
 
 
 def _aliases(draft: Draft, values: Mapping[str, ViewValue]) -> dict[str, str]:

@@ -19,23 +19,28 @@ _TYPE_ALONE = frozenset({"DequantizeLinear", "QuantizeLinear"})  # no shape foll
 Memo = dict[Hashable, list[Type]]
 
 
-def infer(draft: Draft, node: Node, memo: Memo) -> list[Type]:
-    """One type per output; what the operator alone does not tell comes from the file's declarations."""
-    return filled(draft, node, _inferred(draft, node, memo))
+def infer(draft: Draft, node: Node, attrs: Hashable, memo: Memo) -> list[Type]:
+    """One type per output; what the operator alone does not tell comes from the file's declarations.
+
+    `attrs` is the node's `attrs_key`.
+    """
+    return filled(draft, node, _inferred(draft, node, attrs, memo))
 
 
 def filled(draft: Draft, node: Node, types: list[Type]) -> list[Type]:
     """The types, their gaps filled from the file's declarations."""
+    if draft.declared.keys().isdisjoint(node.outputs):
+        return types
     return [_merge(t, draft.declared.get(name, UNKNOWN)) for t, name in zip(types, node.outputs, strict=True)]
 
 
-def _inferred(draft: Draft, node: Node, memo: Memo) -> list[Type]:
+def _inferred(draft: Draft, node: Node, attrs: Hashable, memo: Memo) -> list[Type]:
     if node.op == FLIP_SIGN:
         dtype, shape = draft.type(node.inputs[0])
         return [("int8" if dtype == "uint8" else "uint8", shape)]
     if node.op in _LIKE_FIRST:
         return [draft.type(node.inputs[0])]
-    key = _signature(draft, node)
+    key = None if attrs is None else _signature(draft, node, attrs)
     known = memo.get(key) if key is not None else None
     if known is not None and len(known) == len(node.outputs):
         return known
@@ -56,15 +61,18 @@ def _merge(inferred: Type, declared: Type) -> Type:
     return dtype or declared[0], shape
 
 
-def _signature(draft: Draft, node: Node) -> Hashable:
-    parts: list[Hashable] = [node.op, node.overload, node.version, tuple(bool(o) for o in node.outputs)]
+def _signature(draft: Draft, node: Node, attrs: Hashable) -> Hashable:
+    parts: list[Hashable] = [node.op, node.overload, node.version, attrs, *[bool(o) for o in node.outputs]]
     for name in node.inputs:
-        parts.append(draft.type(name))
-        data = _data(draft, node, name)
+        value = None if name is None else draft.values.get(name)
+        if value is None:
+            parts += (None, None)
+            continue
+        parts += (value.dtype, value.shape)
+        data = None if value.const is None else _data(draft, node, name)
         if data is not None:
-            parts.append((data.dtype, data.tobytes()))
-    attrs = attrs_key(node)
-    return None if attrs is None else (*parts, attrs)
+            parts += (data.dtype.num, data.tobytes())
+    return tuple(parts)
 
 
 def attrs_key(node: Node) -> Hashable:
@@ -80,10 +88,12 @@ def attrs_key(node: Node) -> Hashable:
 
 
 def _data(draft: Draft, node: Node, name: str | None) -> np.ndarray | None:
-    array = draft.const(name)
-    if array is None or array.size > _SMALL or node.op in _TYPE_ALONE:
+    if node.op in _TYPE_ALONE:
         return None
-    return array if array.dtype in (np.int64, np.int32) or node.op in _FLOAT_DATA else None
+    array = draft.const(name)
+    if array is None or array.size > _SMALL:
+        return None
+    return array if draft.dtype(name) in ("int64", "int32") or node.op in _FLOAT_DATA else None
 
 
 def _by_schema(draft: Draft, node: Node) -> list[Type]:

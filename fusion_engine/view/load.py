@@ -69,6 +69,12 @@ class Frame:
     metadata: Metadata = ()
     depth: int = 0
 
+    def names(self, names: Sequence[str]) -> list[str | None]:
+        """Sliced, since iterating over a proto's field takes three times as long."""
+        if self.prefix or self.rename:
+            return [self.name(n) for n in names[:]]
+        return [n or None for n in names[:]]
+
     def name(self, name: str) -> str | None:
         if not name:
             return None
@@ -81,6 +87,8 @@ def library(
     proto: onnx.ModelProto, closed: frozenset[str], where: Span | None, opened: frozenset[str] = frozenset()
 ) -> Library:
     functions = {(f.domain, f.name, f.overload): f for f in proto.functions}
+    if not functions:
+        return Library({}, closed | {FLIP_SIGN}, opened, where)
     graph = proto.graph
     taken = frozenset(v.name for v in (*graph.input, *graph.initializer)) | {o for n in graph.node for o in n.output}
     restored = restored_names(graph, functions)
@@ -95,7 +103,7 @@ def read_nodes(protos: Iterable[onnx.NodeProto], frame: Frame, lib: Library) -> 
     """Draft nodes of a node list, calls of functions that are not closed replaced by their bodies."""
     result: list[Node] = []
     for proto in protos:
-        function = lib.body(proto, frame.prefix)
+        function = lib.body(proto, frame.prefix) if lib.functions else None
         if function is None:
             result.append(_node(proto, frame))
         else:
@@ -105,24 +113,25 @@ def read_nodes(protos: Iterable[onnx.NodeProto], frame: Frame, lib: Library) -> 
 
 def _node(proto: onnx.NodeProto, frame: Frame) -> Node:
     domain = "" if proto.domain == "ai.onnx" else proto.domain
-    attrs = _values(proto, frame)
+    attrs = _values(proto, frame) if proto.attribute else {}
     captures: tuple[str, ...] = ()
     for key, value in attrs.items():
         if isinstance(value, onnx.GraphProto):
             names = free_names(value)
             attrs[key] = renamed_graph(bound_graph(value, frame), {n: frame.name(n) or "" for n in names})
             captures += tuple(c for n in names if (c := frame.name(n)))
+    marked = len(proto.metadata_props)
     return Node(
-        op=join_op(domain, proto.op_type),
-        inputs=[frame.name(i) for i in proto.input],
-        outputs=[frame.name(o) or "" for o in proto.output],
-        attrs=attrs,
-        origins=(frame.prefix + _label(proto),),
-        scopes=frame.scopes + _scopes(proto),
-        version=frame.opsets.get(domain, 1),
-        overload=proto.overload,
-        captures=tuple(dict.fromkeys(captures)),
-        metadata=_metadata(proto, frame),
+        join_op(domain, proto.op_type),
+        frame.names(proto.input),
+        [o or "" for o in frame.names(proto.output)],
+        attrs,
+        (frame.prefix + _label(proto),),
+        frame.scopes + _scopes(proto) if marked else frame.scopes,
+        frame.opsets.get(domain, 1),
+        proto.overload,
+        tuple(dict.fromkeys(captures)),
+        _metadata(proto, frame) if marked else frame.metadata,
     )
 
 
@@ -142,10 +151,11 @@ def _label(proto: onnx.NodeProto) -> str:
 
 def _attributes(proto: onnx.NodeProto, frame: Frame) -> list[onnx.AttributeProto]:
     """The node's attributes, those that refer to the function's own replaced by the call's."""
-    if not any(a.ref_attr_name for a in proto.attribute):
-        return list(proto.attribute)
+    own: list[onnx.AttributeProto] = proto.attribute[:]
+    if not [a for a in own if a.ref_attr_name]:
+        return own
     result = []
-    for a in proto.attribute:
+    for a in own:
         if not a.ref_attr_name:
             result.append(a)
         elif a.ref_attr_name in frame.bound:

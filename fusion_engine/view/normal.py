@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
 
 from fusion_engine.diagnostics import Diagnostic, GapFuseError
 from fusion_engine.view.canon import canonical
@@ -19,7 +18,7 @@ from fusion_engine.view.infer import Memo, attrs_key, filled, infer
 from fusion_engine.view.load import Library
 from fusion_engine.view.noops import passed_through
 from fusion_engine.view.opening import closed_types, function_body
-from fusion_engine.view.operators import FLIP_SIGN, VIEW_OPSET, dense, operator, written_version
+from fusion_engine.view.operators import FLIP_SIGN, VIEW_OPSET, array_of, dense, operator, written_version
 from fusion_engine.view.qlinear import expand_quantised
 from fusion_engine.view.sink import sink
 from fusion_engine.view.subgraphs import renamed_graph
@@ -65,7 +64,8 @@ def _guarded(draft: Draft, node: Node, walk: Walk) -> list[Node] | None:
 
 def _rewritten(draft: Draft, node: Node, walk: Walk) -> list[Node] | None:
     """The nodes that replace this one; None once it is in normal form."""
-    node.inputs = [draft.resolve(i) for i in node.inputs]
+    aliases = draft.aliases
+    node.inputs = [i if i not in aliases else draft.resolve(i) for i in node.inputs]
     if node.captures:
         _resolve_captures(draft, node)
     if node.op in ("If", "Loop", "Scan"):
@@ -98,15 +98,16 @@ def _resolve_captures(draft: Draft, node: Node) -> None:
 
 def _place(draft: Draft, node: Node, walk: Walk) -> None:
     """Fold the node, merge it with its twin, see through it, or keep it."""
-    derived = any(i in draft.producer for i in node.inputs if i is not None)
+    derived = not draft.producer.keys().isdisjoint(node.inputs)
     if not derived and node.op != "DequantizeLinear" and _folded(draft, node):
         return
-    key = _twin_key(node)
+    attrs = attrs_key(node)
+    key = _twin_key(node, attrs)
     twin = draft.twins.get(key) if key is not None else None
     if twin is not None:
         _merge(draft, node, twin)
         return
-    _declare(draft, node, walk)
+    _declare(draft, node, attrs, walk)
     stands = passed_through(draft, node)
     if stands is not None and stands not in node.outputs:
         _see_through(draft, node, stands)
@@ -128,11 +129,10 @@ def _folded(draft: Draft, node: Node) -> bool:
     return True
 
 
-def _twin_key(node: Node) -> Hashable:
-    attrs = None if node.op in RANDOM or node.captures else attrs_key(node)
-    if attrs is None:
+def _twin_key(node: Node, attrs: Hashable) -> Hashable:
+    if attrs is None or node.op in RANDOM or node.captures:
         return None
-    return (node.op, node.overload, tuple(node.inputs), tuple(bool(o) for o in node.outputs), attrs)
+    return (node.op, node.overload, tuple(node.inputs), tuple([bool(o) for o in node.outputs]), attrs)
 
 
 def _merge(draft: Draft, node: Node, twin: Node) -> None:
@@ -156,9 +156,9 @@ def _see_through(draft: Draft, node: Node, stands: str) -> None:
         _add_origins(maker, node)
 
 
-def _declare(draft: Draft, node: Node, walk: Walk) -> None:
+def _declare(draft: Draft, node: Node, attrs: Hashable, walk: Walk) -> None:
     body = closed_types(draft, node, walk) if "::" in node.op else None
-    types = infer(draft, node, walk.memo) if body is None else filled(draft, node, list(body))
+    types = infer(draft, node, attrs, walk.memo) if body is None else filled(draft, node, list(body))
     for name, (dtype, shape) in zip(node.outputs, types, strict=True):
         if name:
             draft.values[name] = ViewValue(name, dtype, shape)
@@ -189,8 +189,11 @@ def _keep(draft: Draft, node: Node, key: Hashable) -> None:
 def _value(draft: Draft, node: Node, derived: bool) -> None:
     """Values that follow from DequantizeLinear of a constant are known, though their nodes stay."""
     if node.op == "DequantizeLinear":
-        x, scale = draft.const(node.inputs[0]), draft.const(node.inputs[1])
-        if x is None or scale is None or (node.inputs[2] is not None and draft.const(node.inputs[2]) is None):
+        x = draft.const(node.inputs[0])
+        if x is None:
+            return
+        scale = draft.const(node.inputs[1])
+        if scale is None or (node.inputs[2] is not None and draft.const(node.inputs[2]) is None):
             return
         try:
             results: list[Any] | None = [dequantised(x, scale, draft.const(node.inputs[2]), node.attrs)]
@@ -199,7 +202,7 @@ def _value(draft: Draft, node: Node, derived: bool) -> None:
                 f"has a scale or zero point of {list(scale.shape)} that does not fit {list(x.shape)} along its axis"
             )
             raise draft.fail(node, reason) from error
-    elif derived and all(draft.const(i) is not None for i in node.inputs if i is not None):
+    elif derived and _all_known(draft, node):
         results = evaluate(draft, node)
     else:
         return
@@ -208,10 +211,18 @@ def _value(draft: Draft, node: Node, derived: bool) -> None:
             draft.values[name] = ViewValue(name, named(array.dtype), array.shape, array)
 
 
+def _all_known(draft: Draft, node: Node) -> bool:
+    values = draft.values
+    for name in node.inputs:
+        if name is not None and ((value := values.get(name)) is None or value.const is None):
+            return False
+    return True
+
+
 def add_initializers(draft: Draft, graph: onnx.GraphProto) -> None:
     """The graph's initializers, sparse ones made dense, as constants of the draft; equal ones shared."""
     for tensor in graph.initializer:
-        _add(draft, tensor.name, tensor, numpy_helper.to_array)
+        _add(draft, tensor.name, tensor, array_of)
     for sparse in graph.sparse_initializer:
         _add(draft, sparse.values.name, sparse, dense)
 

@@ -22,7 +22,7 @@ FLIP_SIGN = "gap_fuse::FlipSign"
 @dataclass(frozen=True, slots=True)
 class Operator:
     """Interface of an operator: `arity` formal inputs (the last repeats if `variadic`), defaults of every attribute
-    (None where there is none), and the attributes' ONNX types."""
+    (None where there is none), those of them that are values, and the attributes' ONNX types."""
 
     op: str
     since: int
@@ -30,6 +30,7 @@ class Operator:
     variadic: bool
     outputs: int
     defaults: Mapping[str, Any]
+    written: Mapping[str, Any]
     types: Mapping[str, int]
     schema: Any
 
@@ -49,10 +50,19 @@ def operator(op: str, version: int = VIEW_OPSET) -> Operator | None:
     defaults = {k: _default(a) for k, a in sorted(schema.attributes.items())}
     types = {k: _type_number(a.type) for k, a in schema.attributes.items()}
     return Operator(
-        op, schema.since_version, len(formals), variadic, len(schema.outputs), MappingProxyType(defaults), types, schema
+        op=op,
+        since=schema.since_version,
+        arity=len(formals),
+        variadic=variadic,
+        outputs=len(schema.outputs),
+        defaults=MappingProxyType(defaults),
+        written=MappingProxyType({k: v for k, v in defaults.items() if v is not None}),
+        types=types,
+        schema=schema,
     )
 
 
+@lru_cache(maxsize=4096)
 def written_version(op: str, version: int) -> int:
     """The operator set whose interface the view uses for `op` of a file of operator set `version`: VIEW_OPSET, but the
     file's own where that is newer and changed the operator, or where the operator is gone by now."""
@@ -96,11 +106,11 @@ def attribute_value(a: onnx.AttributeProto) -> Any:
     if kind == onnx.AttributeProto.INT:
         return a.i
     if kind == onnx.AttributeProto.INTS:
-        return tuple(a.ints)
+        return tuple(a.ints[:])
     if kind == onnx.AttributeProto.FLOAT:
         return a.f
     if kind == onnx.AttributeProto.FLOATS:
-        return tuple(a.floats)
+        return tuple(a.floats[:])
     if kind == onnx.AttributeProto.STRING:
         return _text(a.s)
     if kind == onnx.AttributeProto.STRINGS:
@@ -116,6 +126,22 @@ def attribute_value(a: onnx.AttributeProto) -> Any:
 
 def _text(s: bytes) -> str:
     return s.decode("utf-8", "backslashreplace")
+
+
+def array_of(tensor: onnx.TensorProto) -> np.ndarray:
+    """The array of a tensor. Many small ones are read: the plain kinds are decoded here."""
+    plain = _PLAIN.get(tensor.data_type)
+    raw = b"" if plain is None or tensor.data_location or tensor.HasField("segment") else tensor.raw_data
+    return np.frombuffer(raw, plain).reshape(tensor.dims[:]) if raw else numpy_helper.to_array(tensor)
+
+
+_PLAIN = {
+    onnx.TensorProto.FLOAT: np.dtype("<f4"),
+    onnx.TensorProto.INT8: np.dtype("i1"),
+    onnx.TensorProto.UINT8: np.dtype("u1"),
+    onnx.TensorProto.INT32: np.dtype("<i4"),
+    onnx.TensorProto.INT64: np.dtype("<i8"),
+}
 
 
 def dense(sparse: onnx.SparseTensorProto) -> np.ndarray:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
 from fusion_engine.view.draft import Node
@@ -20,39 +19,37 @@ def ordered(
     The order depends on the graph alone, not on the sequence of `nodes`. `stands_for` resolves the outer values that
     bodies read, which keep the file's names. A cycle is an error.
     """
-    maker = {o: n for n in nodes for o in n.outputs if o}
+    pending: dict[str | None, Node] = {o: n for n in nodes for o in n.outputs if o}  # makers that do not stand in the result yet
     result: list[Node] = []
-    state: dict[int, bool] = {}  # id(node) -> finished
+    entered: set[int] = set()  # ids of nodes
     for output in outputs:
-        stack: list[tuple[Node, Any]] = []
-        _enter(maker.get(output), stack, state, stands_for)
+        stack = [pending[output]] if output in pending else []
+        entered.update(map(id, stack))
         while stack:
-            node, rest = stack[-1]
-            name = next(rest, None)
-            if name is None:
+            node = stack[-1]
+            need = _first_pending(node, pending, stands_for)
+            if need is None:
                 stack.pop()
-                state[id(node)] = True
                 result.append(node)
+                for name in node.outputs:
+                    pending.pop(name, None)
                 continue
-            need = maker.get(name)
-            finished = True if need is None else state.get(id(need))
-            if need is None or finished:
-                continue
-            if finished is False:
+            if id(need) in entered:
                 label = need.origins[0] if need.origins else need.outputs[0]
                 raise GapFuseError(Diagnostic(f"the graph has a cycle through node `{label}` ({need.op})", where))
-            _enter(need, stack, state, stands_for)
+            entered.add(id(need))
+            stack.append(need)
     return result
 
 
-def _enter(
-    node: Node | None,
-    stack: list[tuple[Node, Any]],
-    state: dict[int, bool],
-    stands_for: Callable[[str], str | None],
-) -> None:
-    if node is None or id(node) in state:
-        return
-    state[id(node)] = False
-    read = (*node.inputs, *(stands_for(c) for c in node.captures))
-    stack.append((node, iter([i for i in read if i])))
+def _first_pending(
+    node: Node, pending: Mapping[str | None, Node], stands_for: Callable[[str], str | None]
+) -> Node | None:
+    """The first maker of what the node reads that has to come before it."""
+    for name in node.inputs:
+        if name in pending:
+            return pending[name]
+    for name in node.captures:
+        if (outer := stands_for(name)) in pending:
+            return pending[outer]
+    return None

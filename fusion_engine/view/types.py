@@ -100,4 +100,5 @@ class View:
 
     def const(self, name: str | None) -> np.ndarray | None:
         """The compile-time value of `name`, or None."""
-        return self.values[name].const if name is not None and name in self.values else None
+        value = self.values.get(name) if name is not None else None
+        return value.const if value is not None else None

@@ -32,7 +32,7 @@ def upgrade(draft: Draft, node: Node) -> list[Node] | None:
 def _old_defaults(node: Node) -> None:
     old = operator(node.op, node.version)
     if old is not None:
-        node.attrs = {**{k: v for k, v in old.defaults.items() if v is not None}, **node.attrs}
+        node.attrs = {**old.written, **node.attrs}
     node.attrs.pop("consumed_inputs", None)
 
 
