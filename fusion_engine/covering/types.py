@@ -84,13 +84,14 @@ class Candidate:
         again: Callable[[Candidate], Candidate],
     ) -> Candidate:
         """This candidate at another place; `again` makes it there in full."""
-        other = object.__new__(_Open)
+        other: Any = object.__new__(_Open)
         other.rule, other.variant, other.emit = self.rule, self.variant, self.emit
         other.nodes, other.consumes, other.produces = nodes, consumes, produces
         other.evidence, other.cost = self.evidence, self.cost
         other.like, other.again = self, again
-        other.__class__ = Candidate  # type: ignore[assignment]
-        return other
+        other.__class__ = Candidate
+        made: Candidate = other
+        return made
 
     def __getattr__(self, name: str) -> Any:
         """Asked only for a field that `elsewhere` left open."""
