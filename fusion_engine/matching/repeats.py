@@ -119,9 +119,7 @@ def _place(view: View, root: ViewNode, value: str) -> Place:
     return maker - root.index, view.nodes[maker].outputs.index(value)
 
 
-def repeated(
-    nodes: Sequence[ViewNode], t: Template, root: int, again: Callable[[Candidate], Candidate]
-) -> Candidate:
+def repeated(nodes: Sequence[ViewNode], t: Template, root: int, again: Callable[[Candidate], Candidate]) -> Candidate:
     """The template's candidate at another root; `again` makes its calls when they are asked for."""
     consumes = [p if isinstance(p, str) else nodes[root + p[0]].outputs[p[1]] for p in t.consumes]
     produces = [p if isinstance(p, str) else nodes[root + p[0]].outputs[p[1]] for p in t.produces]

@@ -25,7 +25,7 @@ def freeze(draft: Draft, name: str, opset: int, inputs: list[str], outputs: list
     meaning = _quantisations(draft, nodes)
     shared: dict[Hashable, Mapping[str, Any]] = {}
     frozen = tuple([_node(i, n, names, shared) for i, n in enumerate(nodes)])
-    used = dict.fromkeys(inputs)
+    used: dict[str | None, None] = dict.fromkeys(inputs)
     for n in frozen:
         used.update(dict.fromkeys((*n.inputs, *n.captures, *n.outputs)))
     used.update(dict.fromkeys(outputs))
@@ -114,9 +114,7 @@ def _node(index: int, node: Node, names: Mapping[str, str], shared: dict[Hashabl
     )
 
 
-def _attributes(
-    node: Node, final: Mapping[str, str], shared: dict[Hashable, Mapping[str, Any]]
-) -> Mapping[str, Any]:
+def _attributes(node: Node, final: Mapping[str, str], shared: dict[Hashable, Mapping[str, Any]]) -> Mapping[str, Any]:
     """The node's attributes, one object for all nodes that have the same."""
     items = tuple(node.attrs.items())
     try:

@@ -135,7 +135,7 @@ def array_of(tensor: onnx.TensorProto) -> np.ndarray:
     return np.frombuffer(raw, plain).reshape(tensor.dims[:]) if raw else numpy_helper.to_array(tensor)
 
 
-_PLAIN = {
+_PLAIN: dict[int, np.dtype[Any]] = {
     onnx.TensorProto.FLOAT: np.dtype("<f4"),
     onnx.TensorProto.INT8: np.dtype("i1"),
     onnx.TensorProto.UINT8: np.dtype("u1"),

@@ -19,7 +19,8 @@ def ordered(
     The order depends on the graph alone, not on the sequence of `nodes`. `stands_for` resolves the outer values that
     bodies read, which keep the file's names. A cycle is an error.
     """
-    pending: dict[str | None, Node] = {o: n for n in nodes for o in n.outputs if o}  # makers that do not stand in the result yet
+    # makers that do not stand in the result yet
+    pending: dict[str | None, Node] = {o: n for n in nodes for o in n.outputs if o}
     result: list[Node] = []
     entered: set[int] = set()  # ids of nodes
     for output in outputs:
