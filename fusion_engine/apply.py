@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -11,7 +11,8 @@ import numpy as np
 from fusion_engine.covering.calls import Solved, call_sizes
 from fusion_engine.covering.types import Candidate, Constant, EmittedCall, Operand, Plan
 from fusion_engine.diagnostics import GapFuseError
-from fusion_engine.graph import Alias, Buffer, Call, FusedGraph, Provenance
+from fusion_engine.graph import Alias, Buffer, Call, FusedGraph, Provenance, ViewError, resolve_storage
+from fusion_engine.joins import Join, fewer_parts, turned
 from fusion_engine.kernels.descriptor import Kernel
 from fusion_engine.kernels.sizes import Sizes
 from fusion_engine.view.types import View
@@ -37,24 +38,13 @@ def apply(view: View, plan: Plan, kernels: Mapping[str, Kernel]) -> FusedGraph:
     return build.graph()
 
 
-@dataclass(frozen=True, slots=True)
-class _Join:
-    """A concatenation met: its parts are placed when all readers are known."""
-
-    axis: int
-    parts: tuple[str, ...]
-    result: str
-    position: int  # how many calls stand before it
-    provenance: Provenance
-
-
 @dataclass(slots=True)
 class _Builder:
     view: View
     kernels: Mapping[str, Kernel]
     buffers: dict[str, Buffer] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
-    joins: list[_Join] = field(default_factory=list)
+    joins: list[Join] = field(default_factory=list)
     constants: dict[tuple[str, tuple[int, ...], bytes], str] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     solved: Solved = field(default_factory=dict)
@@ -148,7 +138,7 @@ class _Builder:
         self.make(name, sizes.dtypes[result], sizes.shapes[result], provenance)
         if kernel.view == "concat":
             axis = int(sizes.attrs["axis"]) % max(1, len(sizes.shapes[result]))  # type: ignore[arg-type]
-            self.joins.append(_Join(axis, parts, name, len(self.calls), provenance))
+            self.joins.append(Join(axis, parts, name, len(self.calls), provenance))
             return
         source = self.buffers[parts[0]]
         alias = view_alias(kernel, source.name, dict(sizes.attrs))
@@ -159,26 +149,62 @@ class _Builder:
 
     def join_parts(self) -> None:
         """Let each part of a concatenation be made in its place where it can; else copy it there."""
-        placed: set[str] = set()
-        inserted: list[tuple[int, Call]] = []
-        for join in self.joins:
-            offset = 0
-            for number, part in enumerate(join.parts):
-                shape = self.buffers[part].shape
-                start = tuple(offset if a == join.axis else 0 for a in range(len(shape)))
-                alias = Alias(join.result, start=start)
-                offset += shape[join.axis]
-                if self.may_live_inside(part) and part not in placed:
-                    placed.add(part)
-                    self.buffers[part] = replace(self.buffers[part], alias=alias)
-                    continue
-                target = self.fresh(f"{join.result}.part{number}")
-                self.buffers[target] = replace(
-                    self.buffers[part], name=target, data=None, alias=alias, provenance=join.provenance
-                )
-                inserted.append((join.position, self.copy_call(part, target, join.provenance)))
+        self.joins = fewer_parts(self.joins, self.buffers, self.may_live_inside)
+        places = [(join, number, alias) for join in self.joins for number, alias in enumerate(self.places(join))]
+        left = [(join, n, alias) for join, n, alias in places if not self.put(join.parts[n], alias)]
+        copied = [(join, n, alias) for join, n, alias in left if not self.turn(join.parts[n], alias)]
+        inserted = [(join.position, self.copy_part(join, n, alias)) for join, n, alias in copied]
         for position, call in reversed(inserted):
             self.calls.insert(position, call)
+
+    def places(self, join: Join) -> Iterator[Alias]:
+        """Where each part lies in the whole."""
+        offset = 0
+        for part in join.parts:
+            shape = self.buffers[part].shape
+            yield Alias(join.result, start=tuple(offset if a == join.axis else 0 for a in range(len(shape))))
+            offset += shape[join.axis]
+
+    def copy_part(self, join: Join, number: int, place: Alias) -> Call:
+        source = self.buffers[join.parts[number]]
+        target = self.fresh(f"{join.result}.part{number}")
+        self.buffers[target] = replace(source, name=target, data=None, alias=place, provenance=join.provenance)
+        return self.copy_call(source.name, target, join.provenance)
+
+    def put(self, part: str, place: Alias) -> bool:
+        """Let a part live inside the whole, if it may."""
+        if not self.may_live_inside(part):
+            return False
+        self.buffers[part] = replace(self.buffers[part], alias=place)
+        return True
+
+    def turn(self, name: str, place: Alias | None) -> bool:
+        """Let a view own its bytes, at a place inside another buffer if one is given, and what it is a view of see
+        them; where strides can say it."""
+        uses = self.uses()
+        found = turned(self.buffers, name, lambda b: uses[b], self.may_live_inside)
+        if found is None or uses[name] != 1:
+            return False
+        changed = {**self.buffers, **found, name: replace(found[name], alias=place)}
+        try:
+            for b in (*found, *self.placed()):
+                resolve_storage(changed, b)
+        except ViewError:
+            return False
+        self.buffers.update({n: changed[n] for n in found})
+        return True
+
+    def placed(self) -> set[str]:
+        """Parts that live inside their whole: they write it."""
+        owners = [(p, self.buffers[p].alias, j.result) for j in self.joins for p in j.parts]
+        return {part for part, alias, whole in owners if alias is not None and alias.of == whole}
+
+    def uses(self) -> Counter[str]:
+        """How many calls, views, concatenations and callers read each buffer."""
+        read = [b for c in self.calls for _, b in c.operands]
+        parts = self.placed()
+        seen = [b.alias.of for b in self.buffers.values() if b.alias is not None and b.name not in parts]
+        return Counter([*read, *seen, *(p for j in self.joins for p in j.parts), *self.view.outputs])
 
     def may_live_inside(self, part: str) -> bool:
         """A part that a call (or another concatenation) makes, and that nobody outside expects to own its bytes."""
@@ -199,6 +225,8 @@ class _Builder:
         if name not in self.buffers and known.const is None:
             raise GapFuseError(f"nothing makes the graph output {name}")
         if name in self.buffers and self.buffers[name].alias is None and self.buffers[name].data is None:
+            return
+        if name in self.buffers and self.turn(name, None):
             return
         provenance = Provenance("output", "copy", "a graph output owns its bytes", ())
         if name not in self.buffers:

@@ -97,7 +97,7 @@ class FusedGraph:
     """Calls in execution order. `inputs`/`outputs` are buffer names, equal to the ONNX graph's names, in its order.
 
     A buffer is a constant (`data`), an input, a view (`alias`), or written: by the one call that has it as result, or,
-    when other buffers alias parts of it by `start` and are written by calls, by those (together covering it).
+    when other buffers are views of it (of parts, by `start`) and are written by calls, by those (together covering it).
     """
 
     name: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product
+from math import inf
 
 from fusion_engine.diagnostics import Diagnostic, GapFuseError
 from fusion_engine.graph import FusedGraph
@@ -28,6 +29,8 @@ def order_layouts(
     sites = _sites(graph, kernels, cores, isa)
     domains = Domains(graph, sites)
     orders = _choose(graph, sites, domains, cores)
+    if any(decision(graph, s, domains, orders, cores).cost == inf for s in sites):  # guesses that do not go together
+        orders = {root: of[0] for root, of in domains.orders.items()}
     return with_copies(graph, sites, domains, orders, kernels, cores)
 
 

@@ -59,18 +59,18 @@ class _Run:
         self.graph, self.kernels = graph, kernels
         self.values: dict[str, np.ndarray] = {b.name: b.data for b in graph.buffers if b.data is not None}
         self.written = {b for c in graph.calls for _, b in c.results}
-        self.boxes: dict[str, list[str]] = {}
+        self.views: dict[str, list[str]] = {}
         for b in graph.buffers:
-            if b.alias is not None and b.alias.start is not None:
-                self.boxes.setdefault(b.alias.of, []).append(b.name)
+            if b.alias is not None:
+                self.views.setdefault(b.alias.of, []).append(b.name)
         self.parts: dict[str, list[Buffer]] = {}
         for b in graph.buffers:
-            if b.alias is not None and b.alias.start is not None and self._is_made(b.name):
+            if b.alias is not None and self._is_made(b.name):
                 self.parts.setdefault(b.alias.of, []).append(b)
 
     def _is_made(self, name: str) -> bool:
-        """Written by a call, or put together from parts that are."""
-        return name in self.written or any(self._is_made(b) for b in self.boxes.get(name, ()))
+        """Written by a call, or put together from views that are."""
+        return name in self.written or any(self._is_made(b) for b in self.views.get(name, ()))
 
     def value(self, name: str) -> np.ndarray:
         if name not in self.values:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import inf
 
 from fusion_engine.graph import Buffer, FusedGraph
 from fusion_engine.ordering.choice import Decision, Site, Version, copy_cost, decide
@@ -14,7 +15,7 @@ def decision(graph: FusedGraph, site: Site, domains: Domains, orders: Mapping[st
     """The cheapest way to make a call where each root has its order of `orders`."""
     results = {n for n, _ in site.call.results}
     versions = {n: _versions(graph, b, n in results, domains, orders) for n, b in site.operands}
-    copies = {n: _price(graph, b, versions[n], cores) for n, b in site.operands}
+    copies = {n: _price(graph, b, n in results, versions[n], cores) for n, b in site.operands}
     return decide(site, versions, copies)
 
 
@@ -30,10 +31,12 @@ def _versions(
     return [main, Version("row", domains.running(buffer.name, row_major))]
 
 
-def _price(graph: FusedGraph, buffer: Buffer, versions: Sequence[Version], cores: int) -> float:
-    """A copy of the operand; where no strides express it, of what the reshape looks at."""
+def _price(graph: FusedGraph, buffer: Buffer, written: bool, versions: Sequence[Version], cores: int) -> float:
+    """A copy of the operand; where no strides express it, of what the reshape looks at (nothing is written there)."""
     if any(v.order is not None for v in versions):
         return copy_cost(buffer, cores)
+    if written:
+        return inf
     total = copy_cost(buffer, cores)
     while buffer.alias is not None and not buffer.alias.reshape:
         buffer = graph.buffer[buffer.alias.of]

@@ -17,7 +17,7 @@ from fusion_engine.planning import Planned
 from fusion_engine.reference import run_reference
 from tests.graph.conftest import onnxruntime_values, ordered_graph, random_inputs
 
-KINDS = ("Conv", "Relu", "Add", "Mul", "Concat", "Slice", "Transpose", "Reshape", "MaxPool", "Softmax", "Split")
+KINDS = ("Conv", "Relu", "Add", "Mul", "Concat", "Slice", "Transpose", "Reshape", "MaxPool", "Softmax", "Split", "Pad")
 
 
 class Builder:
@@ -96,6 +96,12 @@ def grow(draw: st.DrawFn, b: Builder, kind: str, source: str) -> None:
         sizes = b.constant(np.array([first, shape[axis] - first], np.int64))
         parts = [(*shape[:axis], n, *shape[axis + 1 :]) for n in (first, shape[axis] - first)]
         b.node("Split", [source, sizes], *parts, axis=axis)
+    elif kind == "Pad":
+        pads = draw(st.lists(st.integers(0, 2), min_size=2 * rank, max_size=2 * rank))
+        grown = tuple(n + a + z for n, a, z in zip(shape, pads[:rank], pads[rank:], strict=True))
+        value = [b.constant(np.array(1.5, np.float32))] if draw(st.booleans()) else []
+        if np.prod(grown) <= 600:
+            b.node("Pad", [source, b.constant(np.array(pads, np.int64)), *value], grown)
     elif kind == "Transpose":
         perm = draw(st.permutations(range(rank)))
         b.node("Transpose", [source], tuple(shape[p] for p in perm), perm=list(perm))
