@@ -25,7 +25,7 @@ class Memory:
     """What stays in L1 and the homes of the rest, with addresses in both.
 
     `gap` is how far the calls' cost may be above the least over all tilings and sets of staying tensors, as a
-    fraction (minimising L2: how far the activations in it may be); None where that is not proven.
+    fraction (minimising L2: how far the activations in it may be, None where that is not proven).
     """
 
     stays: Stays
@@ -172,8 +172,10 @@ def _placed(options: Sequence[CallOptions], stays: Stays, target: Target, staged
 
 
 def _gap(least: Stays, chosen: Stays, least_left: bool) -> float | None:
+    if not least_left:
+        return (chosen.cost[0] - least.least) / max(least.least, 1.0)
     if not least.proven:
         return None
-    if least_left and chosen.left != least.left:
+    if chosen.left != least.left:
         return (chosen.left - least.left) / max(least.left, 1)
     return (chosen.cost[0] - least.cost[0]) / max(least.cost[0], 1.0)

@@ -49,6 +49,11 @@ class Rolls:
         """The roots that such a group makes and reads by rows."""
         return frozenset(c.out.root for c in self.calls[first:last] if c is not None)
 
+    def walked(self, first: int, last: int) -> frozenset[str]:
+        """Roots that a group can read and write where they stay."""
+        used = [(c, o) for c in self.calls[first : last + 1] if c is not None for o in c.bound.operands]
+        return frozenset(o.root for _, o in used) - {o.root for c, o in used if not c.walks(o)}
+
     def frontier(self, first: int, last: int, stays: frozenset[str]) -> Frontier:
         """What nothing beats for each L1, over the rows made per step; an id is the number of the plan."""
         return self._weighed(first, last, stays)[0]

@@ -4,7 +4,9 @@ One choice per network, exact: dynamic programming over the calls in their order
 stay across a call boundary; at each call those born there are kept or not, and the call's tilings compete for what
 the tensors alive leave of L1 (its frontier, `CallOptions.key`). Only addresses are left out: sizes must fit, places
 are found afterwards (`tiler/near.py`), and where there are none some bytes are set aside and the choice is made anew.
-So the first answer's cost is a lower bound of what tilings and staying tensors can reach together.
+So the first answer's cost is a lower bound of what tilings and staying tensors can reach together. Where a boundary
+has more than `STATES` sets, the cheapest go on, and the bound is what the cheapest of the dropped could still have
+reached: its cost, and behind it every call at its best whatever else is in L1 (`_remainders`).
 
 The greatest bytes of activations left in L2 can be minimised first, as exactly: one pass finds the least that some
 choice reaches at its fullest call, a second the cheapest choice that never exceeds it.
@@ -14,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 from tiler.frontier import Frontier
@@ -24,7 +27,8 @@ from tiler.placement import Block
 from tiler.rolling import RollPlan
 from tiler.rolls import Rolls
 
-STATES = 4096  # sets of staying tensors kept at a boundary; above, the cheapest, and the answer is not proven
+STATES = 4096  # sets of staying tensors kept at a boundary; above, the cheapest
+SUBSETS = 8  # of at most so many tensors every set is tried where a call's least cost is bounded
 
 Cost = tuple[float, ...]
 _T = TypeVar("_T")
@@ -35,14 +39,15 @@ class Stays:
     """The tensors that stay, and what they leave: `room[i]` bytes of L1 for the tiles of call i.
 
     `rolls` are the groups that roll, by their first call: their calls have no room, their plans hold all they need.
-    `cost` is the sum of the calls' keys; `proven` says that nothing in the space costs less. `left` are the bytes of
-    activations that lie in L2 at the fullest call.
+    `cost` is the sum of the calls' keys; nothing in the space has a lower objective than `least`, and `proven` says
+    that no set was dropped: nothing costs less. `left` are the bytes of activations that lie in L2 at the fullest call.
     """
 
     lives: tuple[Life, ...]
     room: tuple[int, ...]
     rolls: Mapping[int, RollPlan]
     cost: Cost
+    least: float
     proven: bool
     left: int
 
@@ -132,40 +137,72 @@ class _Choice:
         """The cheapest way through, never more than `most_left` bytes of activations in L2."""
         behind: list[dict[int, _State]] = [{} for _ in range(len(self.options) + 1)]
         behind[0][0] = _State((0.0,) * PARTS)
+        dropped = float("inf")
         for i in range(len(self.options)):
-            behind[i] = self._narrowed(behind[i], lambda s: s.cost)
+            behind[i], others = self._narrowed(behind[i], lambda s: s.cost)
+            if others:
+                dropped = min(dropped, others[0].cost[0] + self._remainders[i])
             for before, state in behind[i].items():
                 for move in self._moves(i, before):
                     if most_left is None or move.left <= most_left:
                         _add(behind[move.last + 1], state, i, move)
-        return self._stays(behind[-1][0]) if 0 in behind[-1] else None
+        return self._stays(behind[-1][0], dropped) if 0 in behind[-1] else None
 
     def least_left(self) -> int | None:
         """The least bytes of activations in L2 at the fullest call, over all ways through."""
         behind: list[dict[int, int]] = [{} for _ in range(len(self.options) + 1)]
         behind[0][0] = 0
         for i in range(len(self.options)):
-            behind[i] = self._narrowed(behind[i], lambda most: most)
+            behind[i], _ = self._narrowed(behind[i], lambda most: most)
             for before, most in behind[i].items():
                 for move in self._moves(i, before):
                     found, left = behind[move.last + 1], max(most, move.left)
                     found[move.behind] = min(left, found.get(move.behind, left))
         return behind[-1].get(0)
 
-    def _narrowed(self, states: dict[int, _T], key: Callable[[_T], Any]) -> dict[int, _T]:
-        """All states, or the best so many."""
+    def _narrowed(self, states: dict[int, _T], key: Callable[[_T], Any]) -> tuple[dict[int, _T], list[_T]]:
+        """All states, or nothing staying (from there every call still fits) and the best so many; and the others, best
+        first."""
         if len(states) <= STATES:
-            return states
+            return states, []
         self.proven = False
-        return dict(sorted(states.items(), key=lambda s: (key(s[1]), s[0]))[:STATES])
+        ranked = sorted(states.items(), key=lambda s: (s[0] != 0, key(s[1]), s[0]))
+        return dict(ranked[:STATES]), [s for _, s in ranked[STATES:]]
 
-    def _stays(self, best: _State) -> Stays:
+    @cached_property
+    def _remainders(self) -> list[float]:
+        """From each call on, an objective that nothing gets below: each call at its best, whatever else is in L1."""
+        result = [0.0] * (len(self.options) + 1)
+        for i in reversed(range(len(self.options))):
+            ways = [self._least(i) + result[i + 1]]
+            for last in [] if self.rolls is None else self.rolls.lasts.get(i, []):
+                ways.append(self._least_rolled(i, last) + result[last + 1])
+            result[i] = min(ways)
+        return result
+
+    def _least(self, call: int) -> float:
+        """Over every set of its tensors that may stay."""
+        used = [i for i in range(len(self.lives)) if self.used[call] >> i & 1]
+        if len(used) > SUBSETS:
+            return 0.0
+        sets = (sum(1 << i for j, i in enumerate(used) if chosen >> j & 1) for chosen in range(1 << len(used)))
+        return min((cost[0] for s in sets if (cost := self._cost(call, s)) is not None), default=0.0)
+
+    def _least_rolled(self, first: int, last: int) -> float:
+        """With all of L1, and all around it there, which costs no bytes of it."""
+        assert self.rolls is not None
+        around = self.rolls.walked(first, last) - self.rolls.inner(first, last)
+        found = self.rolls.frontier(first, last, around & {v.root for v in self.lives})
+        at = found.at(self.l1)
+        return float("inf") if at is None else float(found.keys[at, 0])
+
+    def _stays(self, best: _State, dropped: float) -> Stays:
         kept = [i for i in range(len(self.lives)) if best.kept >> i & 1]
         room = tuple(self._room(c, self._alive(c, best.kept)) for c in range(len(self.options)))
         rolls = {first: self._plan(first, last, best.kept, n) for first, last, n in best.rolled}
         spans = [(first, last) for first, last, _ in best.rolled]
         lives = tuple(widened(self.lives[i], spans) for i in kept)
-        return Stays(lives, room, rolls, best.cost, self.proven, best.left)
+        return Stays(lives, room, rolls, best.cost, min(best.cost[0], dropped), self.proven, best.left)
 
     # ---- ways on ----
 
@@ -201,7 +238,12 @@ class _Choice:
 
     @staticmethod
     def _bytes(sizes: Sequence[int], alive: int) -> int:
-        return sum(s for i, s in enumerate(sizes) if alive >> i & 1)
+        total = 0
+        while alive:
+            last = alive & -alive
+            total += sizes[last.bit_length() - 1]
+            alive ^= last
+        return total
 
     def _roots(self, alive: int, first: int, last: int) -> frozenset[str]:
         """Of some candidates the roots that calls first..last use."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from tiler import schedule
 from tiler.liveness import Life, activation_lives
 from tiler.objective import objective_of
 from tiler.options import CallOptions, NoFit, Picked, Where, call_options
+from tiler.rolls import Rolls
 from tiler.schedule import Schedule
 from tiler.stays import choose_stays
 
@@ -60,6 +62,27 @@ def test_no_set_of_tensors_is_better(graph: FusedGraph, l1: int, what: str) -> N
         assert found.cost == min(c for c, left in costs if left <= most)
         assert found.left == _left(lives, found.lives, len(options)) <= most
         assert _cost(options, found.lives, l1) == found.cost
+
+
+@settings(max_examples=15)
+@given(networks(), st.sampled_from([1500, 4000, 12000]), st.sampled_from(["cycles", "bytes"]), st.sampled_from([1, 2]))
+def test_where_sets_are_dropped_the_bound_still_holds(graph: FusedGraph, l1: int, what: str, most: int) -> None:
+    """Above its limit of sets the choice used to say nothing of how far it is from the best."""
+    target, objective = TARGET.with_budgets(l1), objective_of(what)
+    options = call_options(graph, KERNELS, target, objective)
+    if any(isinstance(o.pick(l1), NoFit) for o in options):
+        return
+    rolls = Rolls(graph, options, target, objective)
+    lives, asked = activation_lives(graph), (_candidates(graph), l1, [0] * len(options), frozenset(), rolls)
+    exact = choose_stays(options, lives, *asked)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tiler.stays.STATES", most)
+        found = choose_stays(options, lives, *asked)
+    assert exact is not None
+    assert found is not None
+    assert exact.least == exact.cost[0]
+    assert 0 < found.least <= exact.least <= found.cost[0]
+    assert found.least < found.cost[0] or found.cost[0] == exact.cost[0]
 
 
 @settings(max_examples=10)
