@@ -107,7 +107,7 @@ def _compiled(unit: Unit) -> tuple[Result, str]:
 @cache
 def _untiled(network: str) -> dict[str, np.ndarray]:
     """The outputs of the C whose every call is one tile."""
-    result = gap_fuse.compile(PATHS[network], l1=AMPLE, l2=AMPLE, fused=False)
+    result = gap_fuse.compile(PATHS[network], l1=AMPLE, l2=AMPLE, minimise="tiles", fused=False)
     assert all(c.tiles == 1 or _in_steps(c) for c in result.schedule.calls)
     with tempfile.TemporaryDirectory(prefix="gap-fuse-sweep-") as folder:
         compiled = read_compiled(result.write(Path(folder)))
