@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import onnx
+
 import fusion_engine as fe
 from fusion_engine.expr import parse_expr
 from fusion_engine.kernels.descriptor import Implementation, Kernel
@@ -38,14 +40,19 @@ class Planned:
 
 def planned(model: Path, sizes: Sequence[int]) -> Iterator[Planned]:
     """The network's plans, for cycles and for bytes, at each size of L1 (in bytes)."""
-    library, target = load_library(), bench_target(find_target("host"))
-    found = fe.plan(fe.read_model(model, {}), library.rules, library.kernels, target.cores)
-    calls = fe.apply(found.view, found.plan, library.kernels)
-    graph, kernels = fe.order_layouts(calls, library.kernels, target.cores), bench_kernels(library.kernels)
+    graph, kernels, target = problem(model)
     for l1 in sizes:
         for goal in ("cycles", "bytes"):
             fused, apart = (schedule(graph, kernels, target, l1=l1, minimise=goal, fused=f) for f in (True, False))
             yield Planned(l1, goal, fused, apart)
+
+
+def problem(model: Path | onnx.ModelProto) -> tuple[fe.FusedGraph, dict[str, Kernel], Target]:
+    """What there is to plan: a model's calls, and the model's kernels and machine."""
+    library, target = load_library(), bench_target(find_target("host"))
+    found = fe.plan(fe.read_model(model, {}), library.rules, library.kernels, target.cores)
+    calls = fe.apply(found.view, found.plan, library.kernels)
+    return fe.order_layouts(calls, library.kernels, target.cores), bench_kernels(library.kernels), target
 
 
 def bench_kernels(kernels: Mapping[str, Kernel]) -> dict[str, Kernel]:

@@ -1,4 +1,4 @@
-"""The tiler beside other tilers, and its fused plans beside their bounds. Three tables:
+"""The tiler beside other tilers, and its fused plans beside their bounds. Four tables:
 
 *Layer by layer*: see layer_by_layer.py.
 
@@ -7,6 +7,8 @@ compute bound. With `--run` the C of each is built and run, and its counters are
 
 *Bench model*: the same networks under the machine and kernels of bench_model.py, and beside it the same network
 planned layer by layer, nothing staying in L1 from call to call.
+
+*L2 peak*: see l2_peak.py.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from rich.table import Table
 
 import gap_fuse
 from benchmarks.bench_model import Planned, planned
+from benchmarks.l2_peak import l2_peak_row
 from benchmarks.layer_by_layer import baseline_rows
 from benchmarks.networks import ROOT, Network, selected
 from fusion_engine.diagnostics import GapFuseError
@@ -112,6 +115,11 @@ def main() -> None:
         for row in model_rows(network, options.l1):
             model.add_row(*row)
     console.print(model)
+    peak = Table("network", "L1", "image", "layer by layer", "addresses", "fused", "", "addresses", "cycles",
+                 title="L2 peak of activations (in integers from end to end), minimising l2")  # fmt: skip
+    for network, l1 in track(work, description="L2 peak", console=Console(stderr=True)):
+        peak.add_row(*l2_peak_row(network, l1))
+    console.print(peak)
 
 
 if __name__ == "__main__":
