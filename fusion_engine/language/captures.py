@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-
-import numpy as np
+from collections.abc import Iterator, Mapping
 
 from fusion_engine.diagnostics import GapFuseError, did_you_mean
 from fusion_engine.expr import ExprError, names, parse_expr
@@ -13,7 +11,12 @@ from fusion_engine.language.text import scalar_text
 from fusion_engine.language.types import CaptureType, StoredType
 from fusion_engine.marked_yaml import Marked
 
-FAMILIES = ("real", "any", "int", "bool")
+FAMILIES: Mapping[str, frozenset[str]] = {
+    "real": frozenset(("float16", "float32")),
+    "int": frozenset(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")),
+    "bool": frozenset(("bool",)),
+}
+ELEMENTS = (*FAMILIES, "any", "float16", "float32", "float64", *sorted(FAMILIES["int"]))
 STORAGES = ("int8", "int16", "int32", "float")
 
 _TYPE = re.compile(
@@ -37,13 +40,15 @@ def read_capture_type(mark: Marked) -> CaptureType:
 
 
 def _check_dtype(mark: Marked, dtype: str) -> None:
-    if dtype in FAMILIES:
+    if dtype in ELEMENTS:
         return
-    try:
-        np.dtype(dtype)
-    except TypeError as e:
-        hint = did_you_mean(dtype, (*FAMILIES, "float32", "float16", "int8", "int32", "int64", "uint8"))
-        raise GapFuseError(mark.error(f"unknown element type `{dtype}`", hint)) from e
+    hint = did_you_mean(dtype, ELEMENTS) or "one of: " + ", ".join(ELEMENTS)
+    raise GapFuseError(mark.error(f"unknown element type `{dtype}`", hint))
+
+
+def elements(dtype: str) -> frozenset[str] | None:
+    """The element types that a capture of this type may have; None: every one."""
+    return None if dtype == "any" else FAMILIES.get(dtype, frozenset((dtype,)))
 
 
 def _dims(mark: Marked, text: str) -> Iterator[str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from fusion_engine.diagnostics import Diagnostic, Span, did_you_mean
 from fusion_engine.kernels.descriptor import Kernel
 from fusion_engine.language.captures import dim_names
+from fusion_engine.language.element_types import check_element_types
 from fusion_engine.language.expressions import expression_names
 from fusion_engine.language.rewrites import rewrite_expressions
 from fusion_engine.language.trees import children, walk
@@ -40,6 +41,8 @@ def check_rule(rule: Rule, kernels: Mapping[str, Kernel] | None, at: At) -> Iter
         if kernels is not None:
             for call in entry.calls:
                 yield from _check_call(rule, call, kernels, at)
+                if call.kernel in kernels:
+                    yield from check_element_types(rule, entry, call, kernels[call.kernel], at)
     for test in rule.tests:
         if test.kind == "fires" and test.expect not in {v.name for v in rule.variants}:
             hint = did_you_mean(test.expect, [v.name for v in rule.variants])

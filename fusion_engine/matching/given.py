@@ -8,15 +8,10 @@ from fractions import Fraction
 from typing import Any
 
 from fusion_engine.expr import Apply, Expr, Name, Num, names, parse_expr
+from fusion_engine.language.captures import elements
 from fusion_engine.language.types import CaptureType
 from fusion_engine.matching.facts import Facts, Virtual
 from fusion_engine.matching.state import State
-
-FAMILIES: Mapping[str, frozenset[str]] = {
-    "real": frozenset(("float16", "float32")),
-    "int": frozenset(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")),
-    "bool": frozenset(("bool",)),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +33,7 @@ class Misfit:
 
 def compile_check(name: str, given: CaptureType) -> Callable[[State, object], str | None]:
     """What is known when a capture is bound: constness, element type, rank. Gives the reason against, or None."""
-    family = FAMILIES.get(given.dtype) or (None if given.dtype == "any" else frozenset((given.dtype,)))
+    family = elements(given.dtype)
     dims = None if given.dims is None else compile_dims(name, given.dims)
     const, kind = given.const, given.dtype
 
