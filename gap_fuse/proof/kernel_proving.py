@@ -17,17 +17,19 @@ from gap_fuse.comparing import difference
 from gap_fuse.proof.cycles import odd_cycles, tile_cycles
 from gap_fuse.proof.judging import ULP
 from gap_fuse.proof.kernel_calls import KernelCall
-from gap_fuse.proof.tiles import Declined, StrayAccess, bind_kernel, run_tiled
+from gap_fuse.proof.tiles import Declined, StrayAccess, bind_kernel, run_team
 from gap_fuse.proof.tiles.building import FLAGS
 from tiler.bound import BoundAxis, BoundCall
 
 TILES = 400  # tiles of one run at most: each is a call from Python
+WORTH_SHARING = 200  # cycles that a team saves; kernels that share blocks leave less to one core
 
 
 @dataclass(eq=False)
 class ImplementationProof:
     """One implementation: calls taken, runs (a call at one tiling), why others were declined, the worst error in ULP
-    (0 where integers are equal), the range of modelled cycles, and what is wrong."""
+    (0 where integers are equal), the range of modelled cycles, how many cores wrote at once, the most cycles that a
+    team would save where one core wrote alone, and what is wrong."""
 
     kernel: str
     implementation: str
@@ -37,6 +39,8 @@ class ImplementationProof:
     declined: dict[str, int] = field(default_factory=dict)
     worst: float = 0.0
     cycles: tuple[float, float] | None = None
+    cores: int = 0
+    unshared: float = 0.0
     failures: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -69,6 +73,11 @@ def prove_implementation(
     if not proof.runs:
         reasons = "; ".join(proof.declined) or "no call of it could be drawn: give its rule `draw` ranges"
         proof.failures.append(f"never run: {reasons}")
+    if proof.cores == 1 and proof.unshared >= WORTH_SHARING:
+        proof.failures.append(
+            f"only one core ever writes, but `cycles` says that a team saves {proof.unshared:.0f} of them in one tile: "
+            "share the axis `team` with gf_share"
+        )
     return proof
 
 
@@ -129,7 +138,7 @@ def _run(
     """Compute one call in tiles of that size; what is wrong with it, or None."""
     cores, seed = int(rng.choice([1, 3, 8])), int(rng.integers(2**31))
     try:
-        got = run_tiled(
+        got, team = run_team(
             kernel,
             implementation,
             call.operands,
@@ -148,6 +157,7 @@ def _run(
     except (StrayAccess, GapFuseError) as e:
         return str(e)
     proof.runs += 1
+    proof.cores, proof.unshared = max(proof.cores, team.busy), max(proof.unshared, team.unshared)
     proof.ragged += any(n % tile[a] for a, n in bound.extents.items() if tile[a])
     try:
         return _compared(kernel, call, bound, got, proof)

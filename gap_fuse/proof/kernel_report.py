@@ -11,11 +11,11 @@ from gap_fuse.proof.kernel_proving import ImplementationProof
 
 def kernel_lines(proofs: Sequence[ImplementationProof]) -> Iterator[str]:
     """A row per implementation, failures, the sum."""
-    rows = [["kernel", "implementation", "calls", "runs", "ragged", "declined", "worst error", "cycles", ""]]
+    rows = [["kernel", "implementation", "calls", "runs", "ragged", "declined", "cores", "worst error", "cycles", ""]]
     rows += [_row(p) for p in proofs]
     widths = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
     for row in rows:
-        cells = [c.rjust(w) if 2 <= i <= 5 else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
+        cells = [c.rjust(w) if 2 <= i <= 6 else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
         yield "  ".join(cells).rstrip()
     for p in proofs:
         for failure in p.failures:
@@ -36,6 +36,7 @@ def _row(p: ImplementationProof) -> list[str]:
         str(p.runs),
         str(p.ragged),
         str(sum(p.declined.values())),
+        str(p.cores) if p.cores else "-",
         worst if p.runs else "-",
         f"{low:g} to {high:g}" if p.cycles else "-",
         "FAILED" if p.failures else "",

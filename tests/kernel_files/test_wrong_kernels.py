@@ -17,6 +17,8 @@ CAUGHT = {  # words of the failure
     "clamp_ignored": "integers differ",
     "cycles_fall": "cycles fall",
     "does_not_end": "does not end",
+    "every_core_does_all": "cores 0 and 1 both wrote",
+    "first_core_does_all": "only one core ever writes",
     "reads_past_the_row": "AddressSanitizer",
     "reference_fails": "reference.py:2:12",  # operands go by position: the parameter is `v`, the operand `x`
     "signed_overflow": "signed integer overflow",

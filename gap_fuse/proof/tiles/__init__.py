@@ -1,7 +1,7 @@
-"""Runs a kernel's C implementation on any tiling of one call: see `run_tiled`."""
+"""Runs a kernel's C implementation on any tiling of one call: see `run_tiled` and `run_team`."""
 
 from gap_fuse.proof.tiles.l1 import StrayAccess
 from gap_fuse.proof.tiles.one_call import bind_kernel
-from gap_fuse.proof.tiles.running import Declined, run_tiled
+from gap_fuse.proof.tiles.running import Declined, run_team, run_tiled
 
-__all__ = ["Declined", "StrayAccess", "bind_kernel", "run_tiled"]
+__all__ = ["Declined", "StrayAccess", "bind_kernel", "run_team", "run_tiled"]

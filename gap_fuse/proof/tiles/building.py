@@ -41,9 +41,9 @@ int gf_core_id(void);
 int gf_core_count(void);
 int gf_core_id(void) { return core; }
 int gf_core_count(void) { return cores; }
-void gf_run_cores(void (*fn)(const void *), const void *args, int n, const int *order);
-void gf_run_cores(void (*fn)(const void *), const void *args, int n, const int *order) {
-  cores = n;
+void gf_run_cores(void (*fn)(const void *), const void *args, int team, int n, const int *order);
+void gf_run_cores(void (*fn)(const void *), const void *args, int team, int n, const int *order) {
+  cores = team;
   for (int i = 0; i < n; i++) {
     core = order[i];
     fn(args);
@@ -64,7 +64,8 @@ void gf_reveal(const void *p, unsigned long n) { (void)p; (void)n; }
 
 
 class Library:
-    """A loaded implementation. `run(args, order)` calls it for every core number of `order` in turn.
+    """A loaded implementation. `run(args, team, order)` calls it for every core number of `order` in turn, in a team
+    of so many.
 
     Raises GapFuseError for one that defines no such function. C that does not end is killed with the process
     (SIGVTALRM) after `LIMIT` seconds of computing.
@@ -78,10 +79,10 @@ class Library:
             what = f"{unit} defines no function `{symbol}`" if isinstance(e, AttributeError) else f"{unit}: {e}"
             raise GapFuseError(Diagnostic(what, help="it is the `symbol` of kernel.yaml")) from e
 
-    def run(self, args: ctypes.Structure, order: tuple[int, ...]) -> None:
+    def run(self, args: ctypes.Structure, team: int, order: tuple[int, ...]) -> None:
         numbers = (ctypes.c_int * len(order))(*order)
         signal.setitimer(signal.ITIMER_VIRTUAL, LIMIT)
-        self._lib.gf_run_cores(self._fn, ctypes.byref(args), len(order), numbers)
+        self._lib.gf_run_cores(self._fn, ctypes.byref(args), team, len(order), numbers)
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
     def hide(self, address: int, size: int) -> None:

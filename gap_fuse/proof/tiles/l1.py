@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
@@ -63,6 +64,18 @@ class L1:
         """Undo `guard`."""
         for raw in self._raw.values():
             library.reveal(raw.ctypes.data, raw.nbytes)
+
+    def itemsize(self, name: str) -> int:
+        return int(self._data[name].itemsize)
+
+    def contents(self) -> dict[str, bytes]:
+        """What the writable buffers hold."""
+        return {n: self.bytes_of(n).tobytes() for n in self._raw if n in self._writable}
+
+    def fill(self, contents: Mapping[str, bytes]) -> None:
+        """Put back what `contents` gave."""
+        for name, data in contents.items():
+            self.bytes_of(name)[:] = np.frombuffer(data, np.uint8)
 
     def seal(self, writable: set[str]) -> None:
         self._writable = writable

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from math import prod
 
@@ -15,6 +16,7 @@ from fusion_engine.kernels.descriptor import Implementation, Kernel
 from gap_fuse.proof.tiles.building import FLAGS, Library, library, structure
 from gap_fuse.proof.tiles.l1 import L1
 from gap_fuse.proof.tiles.one_call import Attrs, Operands, Orders, bind_kernel
+from gap_fuse.proof.tiles.sharing import busy_cores, check_sharing, written_alone
 from tiler.bound import BoundCall
 from tiler.emit.affine import number
 from tiler.emit.args import ArgMember, args_members
@@ -26,6 +28,15 @@ from tiler.schedule import BoundOperand
 
 class Declined(Exception):  # noqa: N818
     """The implementation does not take the call; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """How many cores wrote a result, or sums, in one tile at most; the most cycles that `cycles` says a team saves in a
+    tile that one core computed alone. Seen in the first tile and in every later one whose number is a power of two."""
+
+    busy: int
+    unshared: float
 
 
 def run_tiled(
@@ -49,11 +60,28 @@ def run_tiled(
     Operands of `reads_at` hold junk in the other calls. Raises Declined where the implementation does not take the
     call, StrayAccess for such a write. `results`, `orders`: see `bind_kernel`; `flags`: the compiler's.
     """
+    return run_team(kernel, implementation, operands, attrs, tiles, cores, results, orders, seed, dtypes, flags)[0]
+
+
+def run_team(
+    kernel: Kernel,
+    implementation: Implementation,
+    operands: Operands,
+    attrs: Attrs,
+    tiles: Mapping[str, int] | None = None,
+    cores: int = 8,
+    results: Mapping[str, Sequence[int]] | None = None,
+    orders: Orders | None = None,
+    seed: int = 0,
+    dtypes: Mapping[str, str] | None = None,
+    flags: Sequence[str] = FLAGS,
+) -> tuple[dict[str, np.ndarray], Team]:
+    """What `run_tiled` answers, and how the team shared the work; StrayAccess too where two cores write one element."""
     bound = bind_kernel(kernel, implementation, operands, attrs, results, orders, dtypes)
     if isinstance(bound, str):
         raise Declined(bound)
     run = TiledRun(kernel, implementation, *bound, operands, cores, np.random.default_rng(seed), tuple(flags))
-    return run.all_tiles(tiles or {})
+    return run.all_tiles(tiles or {}), Team(run.busy, run.unshared)
 
 
 class TiledRun:
@@ -72,6 +100,8 @@ class TiledRun:
     ) -> None:
         self.kernel, self.implementation, self.graph, self.bound = kernel, implementation, graph, bound
         self.cores, self.rng = cores, rng
+        self.calls, self.busy, self.unshared = 0, 0, 0.0
+        self.sizes: Mapping[str, int] = {}  # of the tile at hand, as formulas read them
         self.operands = {o.name: o for o in bound.operands}
         self.variadic = sum(
             f"{o.name}{i}" in operands for o in kernel.inputs if o.variadic for i in range(len(operands))
@@ -136,6 +166,7 @@ class TiledRun:
         if acc is not None:
             junk = self._junk(self._sums(ranges), np.dtype(np.uint8))
             l1.place(acc.name, junk if first else kept.bytes_of(acc.name), working=True)
+        self.sizes = environment
         self._call(tile, l1, first, last)
         for name, o in self.operands.items():
             if o.role == "out" and (last or self._runs_along(o)):
@@ -169,10 +200,31 @@ class TiledRun:
     def _call(self, tile: Tile, l1: L1, first: bool, last: bool) -> None:
         args = self._arguments(tile, l1, first, last)
         l1.seal(writable={n for n, o in self.operands.items() if o.role == "out"} | l1.working)
+        what = f"{self.kernel.name}/{self.implementation.name}"
         l1.guard(self.library)
-        self.library.run(args, tuple(int(i) for i in self.rng.permutation(self.cores)))
-        l1.reveal(self.library)
-        l1.check(f"{self.kernel.name}/{self.implementation.name}")
+        try:
+            self._run_team(args, l1, what)
+        finally:
+            l1.reveal(self.library)  # hidden memory must not be given back
+        l1.check(what)
+
+    def _run_team(self, args: ctypes.Structure, l1: L1, what: str) -> None:
+        before = l1.contents()
+        self.library.run(args, self.cores, tuple(int(i) for i in self.rng.permutation(self.cores)))
+        self.calls += 1
+        if self.cores > 1 and self.calls & (self.calls - 1) == 0:
+            self._watch(args, l1, before, what)
+
+    def _watch(self, args: ctypes.Structure, l1: L1, before: Mapping[str, bytes], what: str) -> None:
+        """Which core wrote what of the tile just computed."""
+        results = {n for n, o in self.operands.items() if o.role == "out"}
+        wrote = written_alone(l1, before, results, lambda core: self.library.run(args, self.cores, (core,)), self.cores)
+        check_sharing(wrote, l1.pitch, what)
+        busy = busy_cores(wrote, l1.pitch)
+        self.busy = max(self.busy, busy)
+        if busy == 1:
+            alone, shared = (float(evaluate(self.bound.cycles, {**self.sizes, "cores": c})) for c in (1, self.cores))
+            self.unshared = max(self.unshared, alone - shared)
 
     def _arguments(self, tile: Tile, l1: L1, first: bool, last: bool) -> ctypes.Structure:
         args = self.structure()
