@@ -121,7 +121,8 @@ def _unused(rule: Rule, variant: Variant, at: At) -> Iterator[Diagnostic]:
         twice = _occurrences(variant, name) > 1
         if name not in read and not twice and not name.split(".")[-1].startswith("_"):
             shown = name.split(".")[-1]
-            yield at(span, f"`{shown}` is captured and never used", "write `_` where the value does not matter")
+            own = span if span.file == variant.span.file else variant.span  # a fragment's result is named by the rule
+            yield at(own, f"`{shown}` is captured and never used", "write `_` where the value does not matter")
 
 
 def _patterns(variant: Variant) -> list[Pattern]:

@@ -14,6 +14,7 @@ from fusion_engine.language.operators import COMMUTATIVE, most_inputs, operators
 from fusion_engine.language.reader import Reader, check_name, keywords, number_or_list
 from fusion_engine.language.trees import rename_expression
 from fusion_engine.language.types import (
+    ANY,
     Absent,
     Alternatives,
     Anything,
@@ -45,7 +46,7 @@ def read_statements(reader: Reader, body: list[ast.stmt]) -> tuple[list[Statemen
         if not isinstance(node, ast.Assign) or len(node.targets) != 1:
             raise reader.text.error(node, "a line of a pattern reads `name = pattern`")
         statement = _statement(reader, node)
-        known = {n: Named(n, p, p.span) for n, p in zip(statement.names, statement.patterns, strict=True)}
+        known = {n: Named(n, p, p.span) for n, p in zip(statement.names, statement.patterns, strict=True) if n != ANY}
         statements.append(statement)
         reader = replace(reader, defined={**reader.defined, **known})
     return statements, reader
@@ -59,6 +60,9 @@ def _statement(reader: Reader, node: ast.Assign) -> Statement:
     for t in targets:
         if not isinstance(t, ast.Name):
             raise reader.text.error(t, "only a name can stand left of `=`")
+        if t.id == ANY and len(targets) > 1:
+            names.append(ANY)
+            continue
         check_name(reader, t)
         if reader.name(t.id) in reader.defined:
             raise reader.text.error(t, f"`{t.id}` is defined twice")
@@ -92,7 +96,7 @@ def _read(reader: Reader, node: ast.expr) -> Pattern:
             return OpPattern(name, None, None, None, inputs, (), None, (), name in COMMUTATIVE, span)
         case ast.Constant(value=None):
             return Absent(span)
-        case ast.Name(id="_"):
+        case ast.Name(id=name) if name == ANY:
             return Anything(span)
         case ast.Name(id=name) if name not in CONSTANTS:
             return _name(reader, node)
@@ -150,7 +154,7 @@ def _operator(reader: Reader, node: ast.Call) -> Pattern:
         case ast.Subscript(value=ast.Name(id=name) as place, slice=ast.Name(id=captured)):
             if name not in reader.classes:
                 raise reader.text.error(place, f"unknown class `{name}`", did_you_mean(name, reader.classes))
-            return _node(reader, node, op_class=name, op_capture=reader.name(captured))
+            return _node(reader, node, op_class=name, op_capture=reader.captured(captured))
     raise reader.text.error(node.func, "what is called is an operator, a fragment, class[op], or a text `domain::name`")
 
 
@@ -191,7 +195,7 @@ def _starred(reader: Reader, node: ast.Starred) -> str:
     if not isinstance(node.value, ast.Name):
         raise reader.text.error(node, "variadic inputs are written `*name`")
     check_name(reader, node.value)
-    return reader.name(node.value.id)
+    return reader.captured(node.value.id)
 
 
 # ---- fragments ----
@@ -206,7 +210,7 @@ def _fragment_call(reader: Reader, node: ast.BinOp, rest: list[ast.expr]) -> Pat
     for out in outputs:
         if not isinstance(out, ast.Name):
             raise reader.text.error(out, "a fragment's results are names")
-        names.append(reader.name(out.id))
+        names.append(reader.captured(out.id))
     return _expand(reader, call, tuple(names))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from fusion_engine.language.types import (
+    ANY,
     Absent,
     Alternatives,
     Anything,
@@ -38,7 +39,7 @@ def pattern_text(pattern: Pattern) -> str:
     """A pattern in one line; names of fragments' own values keep their prefix (`square.0.d`)."""
     match pattern:
         case Capture(name=name):
-            return name
+            return shown_name(name)
         case Anything():
             return "_"
         case Absent():
@@ -50,12 +51,17 @@ def pattern_text(pattern: Pattern) -> str:
         case Alternatives(options=options):
             return "(" + " | ".join(pattern_text(o) for o in options) + ")"
         case With(pattern=inner, bindings=bindings):
-            bound = ", ".join(f"{n} = {expression_text(e)}" for n, e in bindings)
+            bound = ", ".join(f"{shown_name(n)} = {expression_text(e)}" for n, e in bindings)
             return f"{pattern_text(inner)} with {bound}"
         case Rearrange(operand=operand, text=text):
             return f'rearrange({pattern_text(operand)}, "{text}")'
         case OpPattern():
             return operator_text(pattern)
+
+
+def shown_name(name: str) -> str:
+    """`_` for what nothing else names."""
+    return ANY if name.endswith(f".{ANY}") else name
 
 
 def operator_text(p: OpPattern) -> str:
@@ -65,7 +71,7 @@ def operator_text(p: OpPattern) -> str:
         return f"({inputs[0]} {INFIX[p.op]} {inputs[1]})"
     for i, meaning in p.defaults:
         inputs[i] = f"{inputs[i]} = {literal_text(meaning)}"
-    parts = [*inputs, *([f"*{p.rest}"] if p.rest else []), *(attribute_text(a) for a in p.attrs)]
+    parts = [*inputs, *([f"*{shown_name(p.rest)}"] if p.rest else []), *(attribute_text(a) for a in p.attrs)]
     return f"{callee_text(p)}({', '.join(parts)})" + (f"[{p.output}]" if p.output else "")
 
 
@@ -74,12 +80,12 @@ def callee_text(p: OpPattern) -> str:
     if p.callee is not None:
         return f'"{p.callee}"'
     if p.op_class is not None:
-        return f"{p.op_class}[{p.op_capture}]" if p.op_capture else p.op_class
+        return f"{p.op_class}[{shown_name(p.op_capture)}]" if p.op_capture else p.op_class
     return p.op or "_"
 
 
 def attribute_text(a: AttrPattern) -> str:
-    return f"{a.name}={a.capture or literal_text(a.literal)}"
+    return f"{a.name}={shown_name(a.capture) if a.capture else literal_text(a.literal)}"
 
 
 def literal_text(value: object) -> str:

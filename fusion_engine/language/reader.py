@@ -13,7 +13,7 @@ from fusion_engine.language.fragments import Fragment
 from fusion_engine.language.operators import most_inputs, operators
 from fusion_engine.language.text import RuleText
 from fusion_engine.language.trees import Sizes
-from fusion_engine.language.types import AttrPattern, Capture, Pattern
+from fusion_engine.language.types import ANY, AttrPattern, Capture, Pattern
 
 LiteralValue = int | float | str | tuple[int, ...] | tuple[float, ...]
 
@@ -39,6 +39,10 @@ class Reader:
     def name(self, name: str) -> str:
         """The rule's name for a name of this text."""
         return self.renamed.get(name, self.prefix + name)
+
+    def captured(self, name: str) -> str:
+        """The same, where each `_` is a name of its own, which nothing else can have."""
+        return f"{next(self.serial)}.{ANY}" if name == ANY else self.name(name)
 
 
 def check_name(reader: Reader, node: ast.Name) -> None:
@@ -104,7 +108,7 @@ def keywords(
 def _attribute(reader: Reader, word: ast.keyword, name: str) -> AttrPattern:
     span = reader.text.span(word)
     if isinstance(word.value, ast.Name) and word.value.id not in CONSTANTS:
-        return AttrPattern(name, None, reader.name(word.value.id), span)
+        return AttrPattern(name, None, reader.captured(word.value.id), span)
     return AttrPattern(name, literal(reader.text, word.value), None, span)
 
 

@@ -50,6 +50,9 @@ class Capture:
     span: Span
 
 
+ANY = "_"  # what need not have a name
+
+
 @dataclass(frozen=True, slots=True)
 class Anything:
     span: Span
@@ -75,7 +78,8 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class AttrPattern:
-    """`attr=literal` (equal, the schema's default if absent) or `attr=name` (captured)."""
+    """`attr=literal` (equal, the schema's default if absent) or `attr=name` (captured; each `_` under a name that
+    nothing else has)."""
 
     name: str
     literal: int | float | str | tuple[int, ...] | tuple[float, ...] | None

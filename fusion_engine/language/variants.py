@@ -13,7 +13,7 @@ from fusion_engine.language.fragments import Fragment
 from fusion_engine.language.patterns import Statement, read_statements
 from fusion_engine.language.reader import Reader
 from fusion_engine.language.text import RuleText, arrows_to_shifts, parse_lines, scalar_text
-from fusion_engine.language.types import Capture, Expression, Named, Pattern, Variant
+from fusion_engine.language.types import ANY, Capture, Expression, Named, Pattern, Variant
 from fusion_engine.marked_yaml import Marked, as_list, as_text, as_texts, pairs
 
 
@@ -85,7 +85,7 @@ def _results(statements: list[Statement], optional: frozenset[str]) -> tuple[tup
     seen: frozenset[str] = frozenset()
     for s in statements:
         for name, pattern in zip(s.names, s.patterns, strict=True):
-            if name in used or (len(s.names) > 1 and name == "_"):
+            if name in used or (len(s.names) > 1 and name == ANY):
                 continue
             balanced = trees.balance(Named(name, pattern, pattern.span), optional)
             once, seen = trees.name_once(balanced, seen)

@@ -287,3 +287,10 @@ def test_any_bytes(tmp_path_factory: pytest.TempPathFactory, raw: bytes) -> None
     folder = tmp_path_factory.mktemp("bytes")
     (folder / "r.yaml").write_bytes(raw)
     check_rules([folder], None)
+
+
+def test_a_fragments_result_is_named_by_the_rule(tmp_path: Path) -> None:
+    (found,) = problems(tmp_path, simple("y = Abs((act(x) -> lo, _))"))
+    assert found.message == "`lo` is captured and never used"
+    assert found.span is not None
+    assert found.span.file == str(tmp_path / "r.yaml")

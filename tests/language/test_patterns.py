@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from fusion_engine.language import load_rules
+from fusion_engine.language.printing import pattern_text
 from fusion_engine.language.trees import walk
 from fusion_engine.language.types import (
     Absent,
@@ -178,3 +181,37 @@ def test_outputs_of_one_node(tmp_path: Path) -> None:
 
 def test_walrus_names_an_inner_value(tmp_path: Path) -> None:
     assert variant(tmp_path, "y = Neg((e := Exp(x))) + e").inner == ("e",)
+
+
+BLANKS = [
+    ("y = Softmax(Softmax(x, axis=_), axis=_)", 2),
+    ("y = unary[_](unary[_](x))", 2),
+    ("y = Sum(*_) + Max(*_) + x", 2),
+    ("y = Abs((act((act(x) -> _, _)) -> _, _))", 4),
+    ("y = Flatten(x, axis=_) | Softmax(Softmax(x, axis=_), axis=_)", 3),
+]
+
+
+@pytest.mark.parametrize(("pattern", "count"), BLANKS)
+def test_every_blank_stands_for_itself(tmp_path: Path, pattern: str, count: int) -> None:
+    """Two `axis=_` were one capture: the axes had to be equal."""
+    v = variant(tmp_path, pattern)
+    blanks = [n for p in walk(v.pattern) for n in names_of(p) if n.split(".")[-1] == "_"]
+    assert len(set(blanks)) == count
+    assert not [n for n in (*v.captures, *v.attr_captures) if "_" in n]
+    assert pattern_text(v.pattern).count("_") >= count
+    assert "._" not in pattern_text(v.pattern)
+
+
+def names_of(p: Pattern) -> list[str]:
+    match p:
+        case OpPattern():
+            return [n for n in (p.rest, p.op_capture, *(a.capture for a in p.attrs)) if n]
+        case With():
+            return list(dict.fromkeys(n for n, _ in p.bindings))
+    return []
+
+
+def test_results_that_nobody_wants(tmp_path: Path) -> None:
+    v = variant(tmp_path, "a, _ = Split(x, 2, axis=_)\ny, _ = Split(a, 2, axis=_)\n")
+    assert v.results == ("y",)

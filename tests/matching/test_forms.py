@@ -393,3 +393,24 @@ emit:
     weight = dict(c.calls[0].operands)["b"]
     assert isinstance(weight, Constant)
     np.testing.assert_array_equal(weight.data, np.eye(4, 3))
+
+
+# ---- blanks ----
+
+BLANKS = """
+rule: blanks
+given: {x: "real[*S]"}
+match:
+  - {variant: any, pattern: 'y = Softmax(unary[_](LogSoftmax(unary[_](x), axis=_)), axis=_)'}
+emit:
+  - {kernel: one, args: {x: x}}
+"""
+
+
+@pytest.mark.parametrize(("first", "second"), [(0, 0), (0, 1), (1, 0)])
+@pytest.mark.parametrize(("inner", "outer"), [("Exp", "Exp"), ("Exp", "Tanh")])
+def test_blanks_need_not_be_equal(first: int, second: int, inner: str, outer: str) -> None:
+    """`_` was a name like others: two `axis=_` had to be the same axis."""
+    body = f"a = {inner}(x) l = LogSoftmax<axis = {first}>(a) b = {outer}(l) y = Softmax<axis = {second}>(b)"
+    v = view_of(f"t (float[2,3] x) => (float[2,3] y) {{ {body} }}")
+    assert fired(run(v, rules_of(BLANKS), KERNELS)) == ["blanks.any/0"]
