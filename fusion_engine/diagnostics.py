@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 LONGEST = 200  # characters of a source line that are shown
@@ -88,3 +89,11 @@ def did_you_mean(word: str, known: Iterable[str]) -> str | None:
 
     close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f"did you mean `{close[0]}`?" if close else None
+
+
+def near_file(path: Path) -> str | None:
+    """The same for a path that is not there, among its neighbours."""
+    try:
+        return did_you_mean(path.name, sorted(p.name for p in path.parent.iterdir()))
+    except OSError:
+        return None

@@ -15,7 +15,7 @@ from typing import Literal
 
 import yaml
 
-from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span, did_you_mean
+from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span, did_you_mean, near_file
 
 MAX_BYTES = 1_000_000
 MAX_VALUES = 100_000
@@ -81,7 +81,8 @@ def read_yaml(path: Path) -> tuple[Marked, ...]:
     try:
         raw = path.read_bytes()
     except OSError as e:
-        raise GapFuseError(Diagnostic(f"cannot read the file: {e.strerror or e}", Span(str(path)))) from e
+        said = f"cannot read the file: {e.strerror or e}"
+        raise GapFuseError(Diagnostic(said, Span(str(path)), near_file(path))) from e
     if len(raw) > MAX_BYTES:
         raise GapFuseError(Diagnostic(f"the file has {len(raw)} bytes; the limit is {MAX_BYTES}", Span(str(path))))
     try:

@@ -12,7 +12,7 @@ from typing import IO
 
 import numpy as np
 
-from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
+from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span, near_file
 
 ENDING = ".npy"
 
@@ -34,7 +34,7 @@ def opened(path: Path, what: str = "a readable npz file", advice: str = "write i
     except GapFuseError:
         raise
     except FileNotFoundError:
-        raise GapFuseError(Diagnostic("no such file", Span(str(path)))) from None
+        raise GapFuseError(Diagnostic("there is no such file", Span(str(path)), near_file(path))) from None
     except Exception as e:  # zipfile, zlib and numpy each raise kinds of their own for bytes that are none
         raise GapFuseError(Diagnostic(f"not {what}: {e}", Span(str(path)), help=advice)) from e
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeVar, cast
 
-from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
+from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span, near_file
 from fusion_engine.expr import Expr, ExprError, Name, parse_access
 from fusion_engine.kernels.check import check_kernel
 from fusion_engine.kernels.descriptor import Access, AttrType, Kernel, OperandType, Outside
@@ -26,6 +26,7 @@ from fusion_engine.marked_yaml import (
     read_yaml,
 )
 
+KERNEL_FILE = "kernel.yaml"
 VIEWS = ("reshape", "transpose", "slice", "concat")
 
 T = TypeVar("T", OperandType, AttrType)
@@ -40,7 +41,8 @@ class KernelSet(dict[str, Kernel]):
 def load_kernels(dirs: Sequence[Path]) -> KernelSet:
     """Every kernel of DIR/*/kernel.yaml, sorted by name; a later directory's kernel replaces an earlier namesake.
 
-    Raises GapFuseError with every problem found, in file order.
+    A kernel's own folder, or its kernel.yaml, counts as a directory of its own. Raises GapFuseError with every problem
+    found, in file order; a directory without a kernel is one.
     """
     problems: Problems = []
     found: dict[str, Kernel] = {}
@@ -59,11 +61,9 @@ def load_kernels(dirs: Sequence[Path]) -> KernelSet:
 
 
 def _load_directory(folder: Path, problems: Problems) -> dict[str, Kernel]:
-    if not folder.is_dir():
-        problems.append(Diagnostic("there is no such kernel directory", Span(str(folder))))
-        return {}
+    before = len(problems)
     found: dict[str, Kernel] = {}
-    for path in sorted(folder.glob("*/kernel.yaml")):
+    for path in _kernel_files(folder):
         for document in _documents(path, problems):
             kernel = read_kernel(document, path.parent, str(folder), problems)
             if kernel is None:
@@ -75,7 +75,23 @@ def _load_directory(folder: Path, problems: Problems) -> dict[str, Kernel]:
                     )
                 )
             found[kernel.name] = kernel
+    if not found and len(problems) == before:
+        problems.append(_no_kernel(folder))
     return found
+
+
+def _kernel_files(folder: Path) -> list[Path]:
+    if folder.name == KERNEL_FILE and folder.is_file():
+        return [folder]
+    own = folder / KERNEL_FILE
+    return [own] if own.is_file() else sorted(folder.glob(f"*/{KERNEL_FILE}"))
+
+
+def _no_kernel(folder: Path) -> Diagnostic:
+    place = Span(str(folder))
+    if not folder.is_dir():
+        return Diagnostic("there is no such kernel directory", place, near_file(folder))
+    return Diagnostic("there is no kernel in it", place, f"a kernel is a folder with a {KERNEL_FILE}, one level below")
 
 
 def _documents(path: Path, problems: Problems) -> tuple[Marked, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
+from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span, near_file
 from fusion_engine.kernels.descriptor import Kernel
 from fusion_engine.language.checks import check_rule
 from fusion_engine.language.fragments import Fragment, read_classes, read_fragments
@@ -44,7 +44,8 @@ def load_rules(dirs: Sequence[Path], kernels: Mapping[str, Kernel] | None) -> Ru
     """Every `*.yaml` below the directories, by name; a rule of a later directory replaces an earlier one of its name.
 
     A single file counts as a directory of its own, with the fragments and classes nearest to it.
-    `kernels` None leaves kernel names and signatures unchecked. Raises GapFuseError with every problem of every file.
+    `kernels` None leaves kernel names and signatures unchecked. Raises GapFuseError with every problem of every file; a
+    directory with neither rules nor fragments nor classes is one.
     """
     found = _load(dirs, kernels)
     found.problems.extend(_measured(found))
@@ -90,14 +91,23 @@ def _load(dirs: Sequence[Path], kernels: Mapping[str, Kernel] | None, beneath: S
             files.append((folder, layer))
             continue
         if not folder.is_dir():
-            found.problems.append(Diagnostic("there is no such directory of rules", Span(str(folder))))
+            found.problems.append(Diagnostic("there is no such directory of rules", Span(str(folder)), near_file(folder)))
             continue
         here = sorted(folder.rglob("*.yaml"))
         _load_library([p for p in here if p.name in (CLASSES, FRAGMENTS)], found)
         files += [(p, layer) for p in here if p.name not in (CLASSES, FRAGMENTS)]
     for path, layer in files:
         _load_file(path, layer, kernels, found)
+    found.problems.extend(_hollow(dirs, found))
     return found
+
+
+def _hollow(dirs: Sequence[Path], found: _Found) -> list[Diagnostic]:
+    """Directories and files that nothing was read from, and of which nothing else is wrong."""
+    said = [Path(f) for f in (*found.sources, *(d.span.file for d in found.problems if d.span))]
+    hollow = [d for d in dirs if not any(f.is_relative_to(d) for f in said)]
+    help_ = "a rule is a file NAME.yaml, in it or below"
+    return [Diagnostic("there is no rule in it", Span(str(d)), help_ if d.is_dir() else None) for d in hollow]
 
 
 def _load_library(paths: Iterable[Path], found: _Found) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import onnx
 
-from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
+from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span, near_file
 from fusion_engine.model.check import check_model, not_text
 from fusion_engine.model.dims import bind_dims
 from fusion_engine.model.external import load_external
@@ -88,7 +88,7 @@ def _parse(source: Source, path: Path | None, where: Span | None) -> onnx.ModelP
 
 def _file_bytes(path: Path, where: Span | None) -> bytes:
     if not path.exists():
-        raise GapFuseError(Diagnostic("there is no such file", where, "give the path of an .onnx file"))
+        raise GapFuseError(Diagnostic("there is no such file", where, near_file(path) or "give the path of an .onnx file"))
     if path.is_dir():
         raise GapFuseError(Diagnostic("this is a folder, not an ONNX file", where, "give the path of an .onnx file"))
     try:

@@ -42,8 +42,6 @@ def check(paths: Sequence[Path], kernels: Sequence[Path] = (), target: str | Pat
     files = [f for f in found_at if f.name not in _LIBRARY]
     machine = None if target is None else find_target(target)
     errors = check_rules(chosen, known, beneath=[room("rules")])
-    hollow = (p for p in paths if not any(f.is_relative_to(p) and f.read_text().strip() for f in found_at))
-    errors = errors or tuple(Diagnostic("there is no rule in it", Span(str(p))) for p in hollow)
     if errors:
         return Checked(len(files), errors, ())
     own = {str(f) for f in files}

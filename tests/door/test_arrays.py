@@ -75,7 +75,7 @@ def test_any_bytes_end_in_a_located_error(content: bytes, tmp_path_factory: pyte
 
 
 def test_missing_file_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(GapFuseError, match="no such file"):
+    with pytest.raises(GapFuseError, match="there is no such file"):
         read_samples(tmp_path / "absent.npz", [IMAGE])
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from gap_fuse.authoring.showing import rule_lines
 from gap_fuse.library import load_library
+from gap_fuse.proof import select_kernels, select_rules
 from tests.door.test_command import RULE, SQUARED_RELU, command, onnx_text, own_rooms, refused
 
 
@@ -172,3 +173,47 @@ def test_an_empty_folder_is_not_proved(tmp_path: Path, arguments: tuple[str, str
 def test_an_empty_rule_file_is_no_rule(tmp_path: Path) -> None:
     (tmp_path / "empty.yaml").touch()
     assert "there is no rule in it" in refused("rules", "check", tmp_path / "empty.yaml")
+
+
+@pytest.mark.parametrize("option", ["--rules", "--kernels"])
+@pytest.mark.parametrize("content", [None, "# to be written\n"])
+def test_a_directory_without_rules_or_kernels(tmp_path: Path, option: str, content: str | None) -> None:
+    """A wrong directory was taken, and the shipped library alone was used."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    if content is not None:
+        (folder / "notes.yaml").write_text(content)
+    said = [refused("rules", "list", option, folder)]
+    said += [refused("rules", "check", folder)] if option == "--rules" else [refused("kernels", "test", folder)]
+    assert all(f"{folder}: error: there is no {option[2:-1]} in it" in s for s in said)
+
+
+def test_paths_that_are_not_there(tmp_path: Path) -> None:
+    rules, kernels = own_rooms(tmp_path)
+    for arguments in (("rules", "test"), ("rules", "check")):
+        said = refused(*arguments, rules / "squared_rely.yaml", "--kernels", kernels)
+        assert "squared_rely.yaml: error: cannot read the file: No such file or directory" in said
+        assert "help: did you mean `squared_relu.yaml`?" in said
+    said = refused("rules", "list", "--rules", tmp_path / "my ruels")
+    assert "there is no such directory of rules\n  help: did you mean `my rules`?" in said
+    said = refused("rules", "list", "--kernels", tmp_path / "my kernals")
+    assert "there is no such kernel directory\n  help: did you mean `my kernels`?" in said
+
+
+def test_names_and_paths_to_prove(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = refused("rules", "test", "layernrm")
+    assert "there is no rule `layernrm`" in said
+    assert "did you mean `layernorm`? (a path has a `/` or ends in .yaml: `./layernrm`)" in said
+    assert "no file or folder `qqqq` is here either" in refused("rules", "test", "qqqq")
+    assert "did you mean `conv2d_i8`?" in refused("kernels", "test", "conv2d_i88")
+    own_rooms(tmp_path)
+    (tmp_path / "add").mkdir()  # a folder of a rule's name is no path to it
+    monkeypatch.chdir(tmp_path)
+    assert [r.name for r in select_rules(["add"]).rules] == ["add"]
+    assert [r.name for r in select_rules(["my rules"], kernels=[Path("my kernels")]).rules] == ["squared_relu"]
+
+
+@pytest.mark.parametrize("path", ["my kernels", "my kernels/squared_relu", "my kernels/squared_relu/kernel.yaml"])
+def test_a_kernels_own_folder_is_a_path_to_it(tmp_path: Path, path: str) -> None:
+    own_rooms(tmp_path)
+    assert [k.name for k in select_kernels([str(tmp_path / path)]).kernels] == ["squared_relu_f32"]
