@@ -12,6 +12,7 @@ from fusion_engine.diagnostics import Diagnostic, Span, excerpt
 from fusion_engine.explanation import Attempt, NodeReport, Rewriting, RuleReport, Taker
 from gap_fuse.library import Library, load_library
 from gap_fuse.oracle import answers
+from gap_fuse.report import counted
 
 NEAR = 0.5  # share of a pattern that fitted, from which on an attempt is shown in full
 SHOWN = 10  # attempts shown in full
@@ -127,7 +128,7 @@ def _times(takers: Sequence[object]) -> str:
 def _rule_summary(rules: Sequence[RuleReport]) -> Iterator[str]:
     """Rules that did not fire, the nearest attempts in full, all others in a line each kind."""
     idle = [r for r in rules if not (r.fired or r.rewrote)]
-    yield f"{len(rules) - len(idle)} rules fired; of the {len(idle)} others:"
+    yield f"{counted(len(rules) - len(idle), 'rule')} fired; of the {len(idle)} others:"
     tried = sorted((r.attempts[0] for r in idle if r.attempts and not r.able), key=lambda a: (-a.depth, a.rule))
     near = [a for a in tried if a.depth >= NEAR][:SHOWN]
     for a in near:

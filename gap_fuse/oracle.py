@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -10,6 +11,13 @@ import onnx
 from fusion_engine.diagnostics import Diagnostic, GapFuseError
 from gap_fuse.arrays import Samples
 from gap_fuse.progress import Tick, no_progress
+
+_CODE = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ")
+_RUNNING = re.compile(
+    r"Non-zero status code returned while running (?P<op>\S+) node\. Name:'(?P<name>.*?)' Status Message: (?P<said>.*)"
+)
+_CHECKING = re.compile(r"Node \((?P<name>.*?)\) Op \((?P<op>\S+?)\) \[\w+\] (?P<said>.*)")
+_PLACE = re.compile(r"^\S+\.(h|cc):\d+ \w+ ")
 
 
 class Refused(GapFuseError):  # noqa: N818 -- not an error: what the model is
@@ -28,8 +36,17 @@ def session(model: onnx.ModelProto, optimised: bool = False) -> object:
     try:
         return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     except Exception as e:  # onnxruntime raises a family of its own without a common public base
-        sentence = str(e).partition("\n")[0]
-        raise Refused(Diagnostic(f"onnxruntime does not run this model: {sentence}")) from e
+        raise Refused(Diagnostic(f"onnxruntime does not run this model: {words_of(e)}")) from e
+
+
+def words_of(error: Exception) -> str:
+    """onnxruntime's own sentence and the node it is about, without codes and places of onnxruntime's source."""
+    text = _CODE.sub("", str(error).partition("\n")[0])
+    found = _RUNNING.match(text) or _CHECKING.match(text)
+    if found is None:
+        return text
+    node = f"{found['op']} `{found['name']}`" if found["name"] else found["op"]
+    return f"{node}: {_PLACE.sub('', found['said'].rpartition(' was false. ')[2])}"
 
 
 def prepared(model: onnx.ModelProto) -> Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]:
@@ -60,10 +77,9 @@ def _answers(live: object, outputs: Sequence[str], sample: Mapping[str, np.ndarr
     try:
         return list(live.run(list(outputs), feeds))  # type: ignore[attr-defined]
     except Exception as e:  # as in `session`
-        sentence = str(e).partition("\n")[0]
         raise GapFuseError(
             Diagnostic(
-                f"onnxruntime does not run the model on these inputs: {sentence}",
+                f"onnxruntime does not run the model on these inputs: {words_of(e)}",
                 help="drawn inputs may be out of range (indices, for one): give real ones with --inputs",
             )
         ) from e

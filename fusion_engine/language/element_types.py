@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 from fusion_engine.diagnostics import Diagnostic, Span
 from fusion_engine.kernels.descriptor import Kernel
@@ -34,9 +34,7 @@ def check_element_types(rule: Rule, entry: EmitEntry, call: Emit, kernel: Kernel
         yield at(span, message, f"name a kernel that takes {' or '.join(sorted(types))}, or change the type")
 
 
-def _typed(
-    rule: Rule, entry: EmitEntry, call: Emit, kernel: Kernel
-) -> Iterator[tuple[str, Span, frozenset[str], str]]:
+def _typed(rule: Rule, entry: EmitEntry, call: Emit, kernel: Kernel) -> Iterator[tuple[str, Span, frozenset[str], str]]:
     """The kernel's name of an operand or result, where it is written, its types in the graph and who says so."""
     for name, expression in call.args:
         types, told = _types(rule, entry, expression)

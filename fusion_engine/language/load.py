@@ -91,7 +91,9 @@ def _load(dirs: Sequence[Path], kernels: Mapping[str, Kernel] | None, beneath: S
             files.append((folder, layer))
             continue
         if not folder.is_dir():
-            found.problems.append(Diagnostic("there is no such directory of rules", Span(str(folder)), near_file(folder)))
+            found.problems.append(
+                Diagnostic("there is no such directory of rules", Span(str(folder)), near_file(folder))
+            )
             continue
         here = sorted(folder.rglob("*.yaml"))
         _load_library([p for p in here if p.name in (CLASSES, FRAGMENTS)], found)

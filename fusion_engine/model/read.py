@@ -88,7 +88,9 @@ def _parse(source: Source, path: Path | None, where: Span | None) -> onnx.ModelP
 
 def _file_bytes(path: Path, where: Span | None) -> bytes:
     if not path.exists():
-        raise GapFuseError(Diagnostic("there is no such file", where, near_file(path) or "give the path of an .onnx file"))
+        raise GapFuseError(
+            Diagnostic("there is no such file", where, near_file(path) or "give the path of an .onnx file")
+        )
     if path.is_dir():
         raise GapFuseError(Diagnostic("this is a folder, not an ONNX file", where, "give the path of an .onnx file"))
     try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fusion_engine import RuleSet, check_rules, load_kernels, load_rules
-from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
+from fusion_engine.diagnostics import Diagnostic, GapFuseError
 from fusion_engine.review import review_rules
 from gap_fuse.compiling import find_target
 from gap_fuse.proof.examples import read_example

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,8 @@ from fusion_engine.diagnostics import Span
 from fusion_engine.language.operators import operators
 from fusion_engine.language.types import Rule
 from gap_fuse.proof.choices import Choices
+
+_INFERENCE = re.compile(r"\[\w+Error\] (Inference error\(s\): )?")  # what onnx puts around its sentences
 
 OPSET = 23
 
@@ -46,6 +49,7 @@ class Draft:
     inputs: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
     limits: dict[str, tuple[int, int]] = field(default_factory=dict)
     names: dict[str, str | None] = field(default_factory=dict)
+    scalars: set[str] = field(default_factory=set)  # captures that the standard wants of rank 0
     attrs: dict[str, Any] = field(default_factory=dict)
     results: list[str] = field(default_factory=list)
     used: list[tuple[Span, int]] = field(default_factory=list)  # alternatives taken: (pattern, option)
@@ -116,7 +120,7 @@ def typed(model: onnx.ModelProto) -> onnx.ModelProto:
     try:
         found = onnx.shape_inference.infer_shapes(bare, strict_mode=True, data_prop=True)
     except (onnx.shape_inference.InferenceError, ValueError, RuntimeError) as e:
-        raise NotDrawable(str(e).strip().splitlines()[-1]) from e
+        raise NotDrawable(_INFERENCE.sub("", str(e).strip().splitlines()[-1])) from e
     known = {v.name: v for v in (*found.graph.value_info, *found.graph.input)}
     result = onnx.ModelProto()
     result.CopyFrom(model)

@@ -10,7 +10,7 @@ from onnx import TensorProto
 
 from fusion_engine.diagnostics import GapFuseError
 from fusion_engine.tolerances import TRUSTED
-from gap_fuse.oracle import session
+from gap_fuse.oracle import session, words_of
 from gap_fuse.precise import as_written_in_float64
 from gap_fuse.proof.draft import NotDrawable
 from gap_fuse.proof.patterns import draw_values
@@ -42,8 +42,7 @@ def by_onnxruntime(model: onnx.ModelProto, feeds: Arrays, outputs: Sequence[str]
     except GapFuseError as e:
         raise NotDrawable(e.diagnostics[0].message) from e
     except Exception as e:  # onnxruntime raises a family of its own without a common public base
-        sentence = str(e).partition("\n")[0]
-        raise NotDrawable(f"onnxruntime: {sentence}") from e
+        raise NotDrawable(f"onnxruntime: {words_of(e)}") from e
 
 
 def in_float64(model: onnx.ModelProto, feeds: Arrays, near: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from gap_fuse.proof.kernel_proving import ImplementationProof
+from gap_fuse.report import counted
 
 
 def kernel_lines(proofs: Sequence[ImplementationProof]) -> Iterator[str]:
@@ -46,7 +47,7 @@ def _row(p: ImplementationProof) -> list[str]:
 def _summary(proofs: Sequence[ImplementationProof]) -> str:
     failed = [f"{p.kernel}/{p.implementation}" for p in proofs if p.failures]
     verdict = "proved" if not failed else f"failed: {', '.join(failed)}"
-    return f"{len(proofs)} implementations, {sum(p.runs for p in proofs)} runs: {verdict}"
+    return f"{counted(len(proofs), 'implementation')}, {counted(sum(p.runs for p in proofs), 'run')}: {verdict}"
 
 
 def kernel_json(proofs: Sequence[ImplementationProof]) -> dict[str, Any]:

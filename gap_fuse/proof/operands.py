@@ -149,6 +149,9 @@ def _whole_steps(c: Choices, shape: Shape, _: list[Made]) -> Made:
     return np.full(shape[1], shape[0], np.int32) if len(shape) == 3 and c.chance() else None
 
 
+# What the standard wants of rank 0: onnxruntime refuses some of these as [1].
+SCALARS = frozenset((*(("Clip", at) for at in (1, 2)), ("Pad", 2), *(("Range", at) for at in range(3)), ("Trilu", 1)))
+
 DRAWN: Mapping[tuple[str, int], Callable[[Choices, Shape, list[Made]], Made]] = {
     ("Reduce", 1): _axes,
     ("Squeeze", 1): _one_axes,

@@ -28,7 +28,7 @@ from fusion_engine.language.types import (
 from gap_fuse.proof.attributes import draw_attributes
 from gap_fuse.proof.choices import Choices
 from gap_fuse.proof.draft import Draft, NotDrawable
-from gap_fuse.proof.operands import RECURRENT, index_limits, settings
+from gap_fuse.proof.operands import RECURRENT, SCALARS, index_limits, settings
 from gap_fuse.proof.rearranging import draw_rearranged
 from gap_fuse.proof.regions import draw_region
 from gap_fuse.proof.sizes import broadcastable, capture_shape, draw_sizes
@@ -77,7 +77,7 @@ def _build(draft: Draft, p: Pattern) -> str | None:
         case Absent():
             return None
         case Literal(value=value):
-            return draft.constant(_spelled(draft, np.asarray(value, np.float32)))
+            return draft.constant(np.asarray(value, np.float32))
         case Named(name=name, pattern=inner):
             if name not in draft.names:
                 draft.names[name] = _build(draft, inner)
@@ -112,11 +112,6 @@ def _option(draft: Draft, p: Alternatives) -> Pattern:
             if isinstance(option, Capture):
                 draft.names[option.name] = None
     return chosen
-
-
-def _spelled(draft: Draft, value: np.ndarray) -> np.ndarray:
-    """A scalar constant is written with rank 0 or, where that lengthens nothing, as [1]."""
-    return value.reshape(1) if value.ndim == 0 and draft.base and draft.choices.chance() else value
 
 
 # ---- captures ----
@@ -244,8 +239,8 @@ def _operand(
         return _bound(draft, q, dict(p.defaults)[i])
     if isinstance(q, Alternatives):
         return _operand(draft, op, i, _option(draft, q), p, inputs, attrs)
-    if isinstance(q, Literal) and ("int64" in _types(op, i) or _types(op, i) == "Tind"):
-        return draft.constant(np.asarray(q.value, np.int64))
+    if isinstance(q, Literal):
+        return draft.constant(_literal(draft, op, i, q))
     if isinstance(q, Anything) or (isinstance(q, Capture) and q.name not in draft.names):
         return _drawn_operand(draft, op, i, q, inputs, attrs)
     return _build(draft, q)
@@ -262,6 +257,8 @@ def _drawn_operand(
     given = draft.rule.given.get(q.name) if isinstance(q, Capture) else None
     abstract = given is None or given.dtype in ("real", "any", "int")
     draw = settings(draft, op, i, inputs, None if given is None or abstract else given.dtype)
+    if (op, i) in SCALARS and isinstance(q, Capture) and (given is None or given.dims is None):
+        draft.scalars.add(q.name)
     if draw is None or (given is not None and given.low is not None):  # the rule's own range is as good
         made = _build(draft, q)
         axis = attrs.get("axis", 0)
@@ -279,9 +276,18 @@ def _drawn_operand(
     return name
 
 
-def _types(op: str, i: int) -> str:
+def _literal(draft: Draft, op: str, i: int, q: Literal) -> np.ndarray:
+    """In an element type of the operand; a scalar with rank 0 or, where that is legal and lengthens nothing, as [1]."""
+    types = _types(op, i)
+    dtype = next((d for t, d in (("float", "float32"), ("int64", "int64")) if f"tensor({t})" in types), "bool")
+    value = np.asarray(q.value, dtype)
+    free = value.ndim == 0 and dtype == "float32" and (op, i) not in SCALARS
+    return value.reshape(1) if free and draft.base and draft.choices.chance() else value
+
+
+def _types(op: str, i: int) -> frozenset[str]:
     formal = operators()[op].inputs
-    return str(formal[min(i, len(formal) - 1)].type_str)
+    return frozenset(formal[min(i, len(formal) - 1)].types)
 
 
 def _bound(draft: Draft, q: Capture, absent: float) -> str | None:

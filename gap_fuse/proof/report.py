@@ -9,6 +9,7 @@ import onnx
 
 from gap_fuse.proof.mutations import MUTATIONS
 from gap_fuse.proof.types import Failure, MissCount, RuleProof, VariantProof
+from gap_fuse.report import counted
 
 DETAILED = 4  # rules at most that are shown in full unless asked for
 REASONS = 5  # reasons shown of each sort
@@ -38,9 +39,10 @@ def summary(proofs: Sequence[RuleProof]) -> str:
     near = sum(m.declined + m.right + m.wrong for m in misses)
     failures = sum(len(p.failures) for p in proofs)
     failed = [p.rule for p in proofs if not p.passed]
-    verdict = "proved" if not failed else f"{failures} failures in {', '.join(failed)}"
+    verdict = "proved" if not failed else f"{counted(failures, 'failure')} in {', '.join(failed)}"
     examples = sum(p.examples for p in proofs)
-    return f"{len(proofs)} rules, {fired} fired cases, {near} near misses, {examples} tests of their own: {verdict}"
+    ran = f"{counted(fired, 'fired case')}, {near:,} near misses, {counted(examples, 'test')} of their own"
+    return f"{counted(len(proofs), 'rule')}, {ran}: {verdict}"
 
 
 # ---- one table for all ----

@@ -65,7 +65,7 @@ def capture_shape(draft: Draft, name: str, given: CaptureType | None) -> tuple[i
         choice = draft.choices.pick(wish.removeprefix("shape ").split(" | "), ("draw", name))
         return tuple(one(draft, d.strip()) for d in choice.strip("[] ").split(",") if d.strip())
     if given is None or given.dims is None:
-        return broadcastable(draft)
+        return () if name in draft.scalars else broadcastable(draft)
     shape: list[int] = []
     for dim in given.dims:
         shape.extend(draft.sizes[dim[1:]] if dim.startswith("*") else (one(draft, dim),))

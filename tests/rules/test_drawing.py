@@ -1,0 +1,53 @@
+"""What the prover draws is a legal model, and what onnxruntime says of one that is not is said in its own words alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from gap_fuse.oracle import session, words_of
+from gap_fuse.proof import Effort, prove_rules, select_rules
+
+CLAMP = """\
+rule: own_clamp
+given: {x: "float32[*S]", lo: const real, hi: const real}
+match:
+  - {variant: captured, pattern: 'y = Clip(x, lo, hi)'}
+  - {variant: fixed, pattern: 'y = Clip(x, 0.0, 6.0)', let: {lo: 0.0, hi: 6.0}}
+emit: {kernel: map_f32, args: {x: "[x]"}, attrs: {expr: 'tree("clip", "x0", lo, hi)'}}
+"""
+TILED = """\
+rule: own_tile
+given: {x: "float32[A, B]"}
+match: {pattern: 'y = Tile(x, [1, 2])'}
+emit: {kernel: concat, args: {x: "[x, x]"}, attrs: {axis: 1}}
+"""
+
+
+@pytest.mark.parametrize("text", [CLAMP, TILED])
+def test_operands_of_one_legal_form(tmp_path: Path, text: str) -> None:
+    """A captured bound was drawn of any shape, repeats as floats: most cases were refused, in onnxruntime's words."""
+    (tmp_path / "own.yaml").write_text(text)
+    chosen = select_rules([str(tmp_path / "own.yaml")])
+    (proof,) = prove_rules(chosen.rules, chosen.library, chosen.kernels, Effort(cases=6, mutants=1))
+    assert proof.passed, proof.failures
+    assert [(v.fired.total() >= 6, dict(v.discarded)) for v in proof.variants] == [(True, {})] * len(proof.variants)
+
+
+def refusal(text: str, **inputs: object) -> str:
+    model = onnx.parser.parse_model('<ir_version: 8, opset_import: ["" : 18]>\n' + text)
+    with pytest.raises(Exception, match=".") as caught:
+        session(model).run(None, {n: np.asarray(v, np.float32) for n, v in inputs.items()})
+    return words_of(caught.value)
+
+
+def test_onnxruntimes_words() -> None:
+    clip = "t (float[3] x, float[2] a) => (float[3] y) { y = Clip(x, a) }"
+    assert refusal(clip, x=[1, 2, 3], a=[0, 1]) == "Clip: min should be a scalar."
+    add = "t (float[A] x, float[B] a) => (float[C] y) { [sum] y = Add(x, a) }"
+    assert refusal(add, x=[1, 2, 3], a=[0, 1]) == (
+        "Add `sum`: Attempting to broadcast an axis by a dimension other than 1. 2 by 3"
+    )
