@@ -206,6 +206,8 @@ def _requant_shift(draft: Draft, node: Node) -> list[Node] | None:
     numbers = (mul, add + div[0] // 2, div[0], low, low + levels[0] - 1)
     if any(np.any(n != np.rint(n)) for n in numbers):
         return None
+    mul, add = _per_channel(draft, node, "mul", mul), _per_channel(draft, node, "add", add)
+    numbers = (mul, add + div[0] // 2, *numbers[2:])
     y = node.outputs[0]
     by, plus, over, lo, hi = (draft.put_const(np.asarray(n, np.int64), f"{y}_{i}") for i, n in enumerate(numbers))
     wide, scaled, sums, rest, floored, whole, bounded = (draft.fresh(f"{y}_{k}") for k in "abcdefg")
@@ -219,6 +221,21 @@ def _requant_shift(draft: Draft, node: Node) -> list[Node] | None:
         node.derive("Clip", [whole, lo, hi], [bounded]),
         node.derive("Cast", [bounded], [y], to=onnx.TensorProto.FLOAT),
     ]
+
+
+def _per_channel(draft: Draft, node: Node, name: str, value: np.ndarray) -> np.ndarray:
+    """Deeploy's first axis is the channels', the input's axis 1; the others follow it: [C] and [C, 1, 1] are alike."""
+    rank, shape = draft.rank(node.inputs[0]), draft.static(node.inputs[0])
+    if rank is not None and 0 < value.ndim < rank:
+        value = value.reshape(*value.shape, *(1,) * (rank - 1 - value.ndim))
+    if shape is not None and not _broadcasts(value.shape, shape):
+        message = f"has `{name}` of shape {list(value.shape)}, which does not fit its input {list(shape)}"
+        raise draft.fail(node, message, "one number for all, or one per channel: [C] or [C, 1, 1]")
+    return value
+
+
+def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    return len(shape) <= len(to) and all(a in (1, b) for a, b in zip(shape[::-1], to[::-1], strict=False))
 
 
 _STEPS: dict[str, Callable[[Draft, Node], list[Node] | None]] = {

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 
 import gap_fuse
+from fusion_engine import GapFuseError
 from gap_fuse.proving import CallProof
 from gap_fuse.verdict import Verdict
 
@@ -24,6 +26,27 @@ def test_an_operator_of_another_tool_is_verified_by_its_normal_form(tmp_path: Pa
     assert verdict.passed
     assert "onnxruntime does not run this model" in str(verdict)
     assert "onnxruntime on the normal form y: all 144 values equal" in str(verdict)
+
+
+@pytest.mark.parametrize("width", [3, 4])
+def test_one_multiplier_per_channel_is_of_axis_1(tmp_path: Path, width: int) -> None:
+    """[C] was taken for the last axis: a Mul of our own did not fit, or, of that extent, scaled columns."""
+    text = SHIFTED.replace("4,3,3]", f"4,3,{width}]").replace("float[4,1,1]", "float[4]")
+    gap_fuse.compile(_saved(tmp_path, text)).write(tmp_path / "out")
+    x = np.arange(12 * width, dtype=np.float32).reshape(1, 1, 4, 3, width)
+    np.savez(tmp_path / "in.npz", x=x)
+    (y,) = gap_fuse.run(tmp_path / "out", tmp_path / "in.npz", tmp_path / "out.npz").values()
+    m, b = (np.asarray(v, np.float32).reshape(4, 1, 1) for v in ((3, 5, 7, 9), (1, 2, 3, 4)))
+    np.testing.assert_array_equal(y, np.clip(np.floor((x * m + b + 4) / 8), 0, 255))
+
+
+def test_a_multiplier_that_does_not_fit(tmp_path: Path) -> None:
+    text = SHIFTED.replace("float[4,1,1] m = {3., 5., 7., 9.}", "float[3] m = {3., 5., 7.}").replace("y = R", "[rq] y = R")
+    with pytest.raises(GapFuseError) as caught:
+        gap_fuse.compile(_saved(tmp_path, text))
+    assert "node `rq` (RequantShift) has `mul` of shape [3, 1, 1], which does not fit its input [1, 4, 3, 3]" in str(
+        caught.value
+    )
 
 
 def test_what_nothing_runs_is_said() -> None:
