@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,6 +13,7 @@ from fusion_engine.matching.attributes import IMPLIED, POOLS, schema_defaults
 from fusion_engine.matching.literals import plain
 from fusion_engine.view import ViewNode
 from fusion_engine.view.types import ViewValue
+from gap_fuse.authoring.naming import short_name
 
 INFIX = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/"}
 SMALL = 4  # elements of a constant that is written out
@@ -42,10 +43,11 @@ class Extract:
     view: View  # the nodes alone
 
 
-def extract(view: View, nodes: Sequence[ViewNode]) -> Extract:
-    """The pattern of the selected nodes. Raises GapFuseError for what no pattern can hold: a subgraph or a tensor as an
+def extract(view: View, nodes: Sequence[ViewNode], reserved: Collection[str] = ()) -> Extract:
+    """The pattern of the selected nodes, under the model's own names as far as these can be names of a pattern and are
+    not `reserved`. Raises GapFuseError for what no pattern can hold: a subgraph or a tensor as an
     attribute, a type that is not known, nothing selected but constants."""
-    names = _Names(view, frozenset(n.index for n in nodes))
+    names = _Names(view, frozenset(n.index for n in nodes), reserved)
     lines = tuple(names.line(n) for n in nodes)
     results = tuple(Operand(names.of[v], view.values[v]) for v in names.results)
     operands = tuple(Operand(names.of[v], view.values[v]) for v in names.captured)
@@ -63,16 +65,16 @@ def _check_type(o: Operand) -> None:
 class _Names:
     """Names of values in the order in which the lines need them."""
 
-    def __init__(self, view: View, inside: frozenset[int]) -> None:
-        self.view, self.inside = view, inside
+    def __init__(self, view: View, inside: frozenset[int], reserved: Collection[str]) -> None:
+        self.view, self.inside, self.reserved = view, inside, reserved
         made = [o for n in sorted(inside) for o in view.nodes[n].outputs if o]
         read_inside = {i for n in inside for i in view.nodes[n].inputs}
         outside = [v for v in made if v in view.outputs or set(view.users.get(v, ())) - inside]
         self.results = tuple(v for v in made if v not in read_inside and (v in outside or v == made[-1]))
         self.of: dict[str, str] = {}
         self.captured: list[str] = []
-        for i, v in enumerate(reversed(self.results)):
-            self.of[v] = "y" if i == 0 else f"y{i}"
+        for v in self.results:
+            self._name(v, "y")
         self._inner = [v for v in outside if v not in self.results]
 
     @property
@@ -91,9 +93,7 @@ class _Names:
 
     def _name(self, value: str, letter: str) -> str:
         if value not in self.of:
-            taken = set(self.of.values())
-            names = (f"{letter}{i or ''}" for i in range(len(self.of) + 2))
-            self.of[value] = next(n for n in names if n not in taken)
+            self.of[value] = short_name(value, letter, {*self.of.values(), *self.reserved})
         return self.of[value]
 
     def _call(self, node: ViewNode) -> str:

@@ -11,13 +11,14 @@ from pathlib import Path
 from fusion_engine import GapFuseError, load_kernels, match, read_model, view
 from fusion_engine.diagnostics import Diagnostic, Span
 from fusion_engine.kernels.file_model import kernel_schema
-from fusion_engine.language import load_rules
+from fusion_engine.language import load_library, load_rules
 from fusion_engine.language.file_model import rule_schema
 from fusion_engine.view import View
 from fusion_engine.view.write import view_to_model
 from gap_fuse.authoring import templates
 from gap_fuse.authoring.extracting import Extract, extract
 from gap_fuse.authoring.selecting import select
+from gap_fuse.rooms import room
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,8 @@ def new_rule(name: str, folder: Path) -> Scaffold:
 def rule_from(name: str, folder: Path, model: Path, nodes: str, dims: Mapping[str, int]) -> Scaffold:
     """The same with the pattern of the nodes `A..B` of a model, which it is checked to match. Raises GapFuseError."""
     seen = view(read_model(model, dims))
-    chosen = extract(seen, select(seen, nodes))
+    shipped = load_library([room("rules")])
+    chosen = extract(seen, select(seen, nodes), {name, *shipped.fragments, *shipped.classes})
     files = _write(name, folder, {**templates.extracted(name, chosen), f"rules/{name}.onnx": _example(chosen)})
     return Scaffold(files, _matches(seen, chosen, folder, name))
 

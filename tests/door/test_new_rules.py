@@ -13,6 +13,7 @@ from fusion_engine import GapFuseError, load_kernels, match, read_model, view
 from fusion_engine.language import load_rules
 from fusion_engine.view import View
 from gap_fuse.authoring.extracting import extract
+from gap_fuse.authoring.naming import short_name
 from gap_fuse.authoring.scaffolding import new_rule, rule_from
 from gap_fuse.authoring.selecting import select
 from tests.door.test_command import FP32, INT8, REFERENCE, SOURCE, SQUARED_RELU, command, onnx_text, refused
@@ -76,10 +77,10 @@ def test_constants_attributes_and_infix() -> None:
     text = """g (float[2,4] x) => (float[2,4] y) <float[4] w = {1,2,3,4}, float half = {0.1}> {
       a = Mul(x, half)  b = Add(a, w)  c = Softmax<axis = 0>(b)  y = Clip(c, , half) }"""
     assert lines(text, "a..y") == [
-        "v = x * 0.1",
-        "v1 = v + [1.0, 2.0, 3.0, 4.0]",
-        "v2 = Softmax(v1, axis=0)",
-        "y = Clip(v2, None, 0.1)",
+        "a = x * 0.1",
+        "b = a + [1.0, 2.0, 3.0, 4.0]",
+        "c = Softmax(b, axis=0)",
+        "y = Clip(c, None, 0.1)",
     ]
 
 
@@ -87,9 +88,9 @@ def test_several_results_and_values_that_others_read() -> None:
     text = """g (float[4,4] x) => (float[4,4] y, float[4,4] z) { a = Relu(x)  b = Tanh(a)  y = Exp(b)  z = Neg(a) }"""
     v = seen(text)
     found = extract(v, select(v, "a..b"))
-    assert (found.lines, found.shared) == (("v = Relu(x)", "y = Tanh(v)"), ("v",))
+    assert (found.lines, found.shared) == (("a = Relu(x)", "b = Tanh(a)"), ("a",))
     both = extract(v, select(v, "a,b,z"))
-    assert [r.name for r in both.results] == ["y1", "y"]
+    assert [r.name for r in both.results] == ["b", "z"]
 
 
 def test_names_with_dots_and_several_parts() -> None:
@@ -102,9 +103,40 @@ def test_names_with_dots_and_several_parts() -> None:
     assert [n.op for n in select(v, "a, c")] == ["Relu", "Exp"]
 
 
+NAMES = [  # the model's, what stands in the pattern
+    ("x", "x"),
+    ("/model/layers.0/norm/Mul_output_0", "layers_0_norm_mul"),
+    ("model.encoder.block.1.attention.query.weight", "query_weight"),
+    ("onnx::MatMul_123", "onnx_matmul_123"),
+    ("123", "v123"),
+    ("größe", "gr_e"),
+    ("///", "v"),
+    ("float", "float_2"),
+    ("lambda", "lambda_2"),
+    ("inf", "inf_2"),
+    ("i0", "i0_2"),
+    ("taken", "taken_2"),
+    ("averyveryveryverylongname", "averyveryveryverylon"),
+]
+
+
+@pytest.mark.parametrize(("value", "name"), NAMES)
+def test_names_of_values_become_names_of_a_pattern(value: str, name: str) -> None:
+    assert short_name(value, "v", {"taken"}) == name
+
+
+@given(st.lists(st.text(max_size=30), max_size=6))
+def test_any_names_are_unlike_each_other(values: list[str]) -> None:
+    names: list[str] = []
+    for value in values:
+        names.append(short_name(value, "v", names))
+    assert len(set(names)) == len(names)
+    assert all(n.isidentifier() and n.islower() and n.isascii() for n in names)
+
+
 def test_outputs_by_position() -> None:
     text = "g (float[6] x) => (float[3] y) { a, b = Split<num_outputs = 2>(x)  y = Relu(b) }"
-    assert lines(text, "b..y")[0].startswith("_, v = Split(x")
+    assert lines(text, "b..y")[0].startswith("_, b = Split(x")
 
 
 @pytest.mark.parametrize("model", [FP32, INT8], ids=["float", "int8"])

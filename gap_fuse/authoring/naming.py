@@ -1,0 +1,35 @@
+"""Names of a model's values as names of a pattern, of kernel operands, of Python and of C."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Collection
+
+from fusion_engine.language.expressions import CONSTANTS
+
+LONGEST = 20  # characters; of `/model/layers.0/norm/Mul_output_0` the last parts say most
+C_WORDS = frozenset(
+    "auto bool break case char const continue default do double else enum extern float for goto if inline int long main"
+    " register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while"
+    " cores first last np rearrange".split()
+)
+_OUTPUT = re.compile(r"_output_0$")  # what torch's exporter puts behind the name of a node
+
+
+def short_name(value: str, letter: str, taken: Collection[str]) -> str:
+    """The last words of a value's name, in lower case and unlike `taken`; `letter` stands in front of a number, and for
+    what has no word at all."""
+    words = [w for w in re.split(r"[^a-z0-9]+", _OUTPUT.sub("", value).lower()) if w]
+    kept = words[-1:]
+    while len(kept) < len(words) and len("_".join(words[-len(kept) - 1 :])) <= LONGEST:
+        kept = words[-len(kept) - 1 :]
+    name = "_".join(kept)[:LONGEST].strip("_")
+    if not name or name[0].isdigit():
+        name = f"{letter}{name}"
+    options = [name, *(f"{name}_{i}" for i in range(2, len(taken) + 3))]
+    return next(n for n in options if n not in taken and not _reserved(n))
+
+
+def _reserved(name: str) -> bool:
+    return name in C_WORDS or name in CONSTANTS or keyword.iskeyword(name) or re.fullmatch(r"i\d+", name) is not None
