@@ -1,23 +1,23 @@
 """Variants that another variant makes needless: whatever they match, the other matches too, and emits the same calls.
 
-A sufficient test, by the structure of the patterns: where it cannot tell, nothing is reported.
+A sufficient test, by the structure of the patterns and the texts of the conditions: where it cannot tell, nothing is
+reported.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from fusion_engine.language.expressions import expression_names
-from fusion_engine.language.printing import capture_type_text, expression_text, stored_type_text
-from fusion_engine.language.trees import rename_expression, walk
+from fusion_engine.language.printing import capture_type_text, expression_text, literal_text, stored_type_text
+from fusion_engine.language.trees import own_axes, rename_expression, walk
 from fusion_engine.language.types import (
     Absent,
     Alternatives,
     Anything,
-    AttrPattern,
     Capture,
     CaptureType,
+    EApply,
     EmitEntry,
     Expression,
     Literal,
@@ -31,7 +31,8 @@ from fusion_engine.language.types import (
     With,
 )
 
-Names = Mapping[str, str]  # names of the wider pattern to those of the narrower, "" for a literal
+Names = Mapping[str, str]  # names of the wider pattern to what they are in the narrower; see OTHER
+OTHER = ""  # what the narrower has no name for: no text with it is equal to any
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,43 +74,65 @@ def _covers(
     if wide.scope not in (None, narrow.scope) or wide.shared not in ("all", narrow.shared):
         return False
     fit = _Fit(wide_rule.given, narrow_rule.given, classes)
+    asked = _Written(narrow_rule, narrow, None)
     return any(
-        _conditions_hold(wide, narrow, names) and _entries(narrow_rule, narrow, {}) <= _entries(wide_rule, wide, names)
-        for names in fit.fits(wide.pattern, narrow.pattern, {})
+        _takes_all(_Written(wide_rule, wide, names), asked) for names in fit.fits(wide.pattern, narrow.pattern, {})
     )
 
 
-def _entries(rule: Rule, variant: Variant, names: Names) -> frozenset[str]:
-    """What each entry that takes the variant calls, written out under `names`, `let` included."""
-    let = ";".join(sorted(f"{n}={_renamed(e, names)}" for n, e in variant.let))
-    return frozenset(f"{let}|{_entry(e, names)}" for e in rule.emit if not e.variants or variant.name in e.variants)
-
-
-def _entry(e: EmitEntry, names: Names) -> str:
-    calls = [
-        (
-            c.kernel,
-            [(n, _renamed(v, names)) for n, v in (*c.args, *c.attrs)],
-            [(n, names.get(r, r)) for n, r in c.results],
-        )
-        for c in e.calls
-    ]
-    stored = sorted((names.get(n, n), stored_type_text(t)) for n, t in e.stored.items())
-    inner = sorted((names.get(a, a), names.get(b, b)) for a, b in e.inner)
-    return repr((calls, stored, inner, [_renamed(c, names) for _, c in e.when]))
-
-
-def _renamed(e: Expression, names: Names) -> str:
-    return expression_text(rename_expression(e, lambda n: names.get(n, n)))
-
-
-def _conditions_hold(wide: Variant, narrow: Variant, names: Names) -> bool:
-    """Every condition of the wider stands in the narrower, about the same names."""
-    held = {text for text, _ in narrow.where}
-    return all(
-        text in held and all(names.get(n.name, n.name) == n.name for n in expression_names(condition))
-        for text, condition in wide.where
+def _takes_all(wide: _Written, narrow: _Written) -> bool:
+    """Whether nothing more is asked by the wider, and each entry of the narrower is one of its own, asked no more."""
+    return wide.where <= narrow.where and all(
+        any(calls == own and when <= narrow.where | asked for own, when in wide.entries)
+        for calls, asked in narrow.entries
     )
+
+
+class _Written:
+    """Conditions and entries of a variant as texts, in the names of the narrower pattern (`names` None: its own).
+
+    `where` has each part of an `and` by itself; `entries` what each entry that takes the variant calls, `let` included,
+    with the conditions of its own.
+    """
+
+    def __init__(self, rule: Rule, variant: Variant, names: Names | None) -> None:
+        self.names, self.let = names, frozenset(n for n, _ in variant.let)
+        let = ";".join(sorted(f"{n}={self._text(e)}" for n, e in variant.let))
+        entries = [e for e in rule.emit if not e.variants or variant.name in e.variants]
+        self.where = self._conditions(variant.where)
+        self.entries = tuple((f"{let}|{self._entry(e)}", self._conditions(e.when)) for e in entries)
+
+    def _entry(self, e: EmitEntry) -> str:
+        own = frozenset(t for c in e.calls for _, t in c.results)  # temporaries, and results that have names
+        calls = [
+            (
+                c.kernel,
+                [(n, self._text(v, own)) for n, v in (*c.args, *c.attrs)],
+                [(n, self._name(r, own)) for n, r in c.results],
+            )
+            for c in e.calls
+        ]
+        stored = sorted((self._name(n), stored_type_text(t)) for n, t in e.stored.items())
+        return repr((calls, stored, sorted((self._name(a), self._name(b)) for a, b in e.inner)))
+
+    def _conditions(self, conditions: Sequence[tuple[str, Expression]]) -> frozenset[str]:
+        return frozenset(self._text(part) for _, c in conditions for part in _parts(c))
+
+    def _text(self, e: Expression, own: frozenset[str] = frozenset()) -> str:
+        return expression_text(rename_expression(e, lambda n: self._name(n, own)))
+
+    def _name(self, name: str, own: frozenset[str] = frozenset()) -> str:
+        """Sizes, `let` and temporaries keep theirs: types, `let` and calls are compared with them."""
+        kept = self.names is None or name[:1].isupper() or name in self.let
+        return name if kept else (self.names or {}).get(name, name if name in own else OTHER)
+
+
+def _parts(condition: Expression) -> Iterator[Expression]:
+    if isinstance(condition, EApply) and condition.fn == "and":
+        for part in condition.args:
+            yield from _parts(part)
+        return
+    yield condition
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,32 +144,37 @@ class _Fit:
     def fits(self, w: Pattern, n: Pattern, names: Names) -> Iterator[Names]:
         """Ways in which everything that `n` matches is matched by `w` with the same nodes."""
         match w, n:
-            case (With(pattern=inner), _):
-                yield from self.fits(inner, n, names)
-            case (_, With(pattern=inner)):
-                yield from self.fits(w, inner, names)
             case (_, Alternatives(options=options)):
                 yield from self._all(w, options, names)
             case (Alternatives(options=options), _):
                 for option in options:
                     yield from self.fits(option, n, names)
+            case (With(), With()):
+                for found in self.fits(w.pattern, n.pattern, names):
+                    yield from _bound_alike(w, n, found)
+            case (With(pattern=inner, bindings=bindings), _):
+                for found in self.fits(inner, n, names):
+                    yield {**found, **{name: OTHER for name, _ in bindings}}
+            case (_, With(pattern=inner)):
+                yield from self.fits(w, inner, names)
             case (Named(name=a, pattern=inner), Named(name=b, pattern=other)):
                 for found in self.fits(inner, other, names):
                     yield from _bind(found, a, b)
-            case (Named(pattern=inner), _):
-                yield from self.fits(inner, n, names)
+            case (Named(name=a, pattern=inner), _):
+                for found in self.fits(inner, n, names):
+                    yield from _bind(found, a, OTHER)
             case (_, Named(pattern=inner)):
                 yield from self.fits(w, inner, names)
             case (Capture(name=a), Capture(name=b)) if self._typed(a, b):
                 yield from _bind(names, a, b)
             case (Capture(name=a), Literal()) if self._takes_literal(a):
-                yield from _bind(names, a, "")
+                yield from _bind(names, a, OTHER)
             case (Anything(), Anything() | Capture() | Literal() | Absent()) | (Absent(), Absent()):
                 yield names
             case (Literal(value=a), Literal(value=b)) if a == b:
                 yield names
             case (Rearrange(text=a), Rearrange(text=b)) if a == b:
-                yield from self.fits(w.operand, n.operand, names)
+                yield from self.fits(w.operand, n.operand, {**names, **{a: a for a in own_axes(w)}})
             case (OpPattern(), OpPattern()) if self._same_operator(w, n):
                 yield from self._operator(w, n, names)
 
@@ -175,7 +203,7 @@ class _Fit:
         return (same or member) and alike and w.defaults == n.defaults
 
     def _operator(self, w: OpPattern, n: OpPattern, names: Names) -> Iterator[Names]:
-        captured = _attributes(w.attrs, n.attrs, names)
+        captured = _attributes(w, n, names)
         if captured is None:
             return
         orders = [n.inputs, (n.inputs[1], n.inputs[0])] if w.commutative and len(n.inputs) == 2 else [n.inputs]
@@ -195,16 +223,30 @@ def _bind(names: Names, wide: str, narrow: str) -> Iterator[Names]:
         yield {**names, wide: narrow}
 
 
-def _attributes(wide: tuple[AttrPattern, ...], narrow: tuple[AttrPattern, ...], names: Names) -> Names | None:
-    """Attributes that only one of them mentions must be left at their default by that one: not decided, so no."""
-    by_name = {a.name: a for a in narrow}
-    if set(by_name) != {a.name for a in wide}:
+def _bound_alike(wide: With, narrow: With, names: Names) -> Iterator[Names]:
+    """Names that both bind to the same; those that only the wider binds, or to something else, are OTHER."""
+    others = {expression_text(e): n for n, e in narrow.bindings}
+    same = {
+        n: others.get(expression_text(rename_expression(e, lambda m: names.get(m, OTHER))), OTHER)
+        for n, e in wide.bindings
+    }
+    if all(names.get(n, m) == m for n, m in same.items()):
+        yield {**names, **same}
+
+
+def _attributes(wide: OpPattern, narrow: OpPattern, names: Names) -> Names | None:
+    """Names with the captured attributes; None where the wider asks for a value that the narrower need not have.
+
+    An attribute that is not mentioned is at its default, those that repeat a shape aside.
+    """
+    found, theirs = dict(names), {a.name: a for a in narrow.attrs}
+    if not theirs.keys() <= {a.name for a in wide.attrs}:
         return None
-    found = dict(names)
-    for a in wide:
-        other = by_name[a.name]
-        if a.capture is None and a.literal != other.literal:
+    for a in wide.attrs:
+        other = theirs.get(a.name)
+        if a.capture is None and (other is None or other.capture is not None or a.literal != other.literal):
             return None
-        if a.capture is not None and found.setdefault(a.capture, other.capture or "") != (other.capture or ""):
+        value = OTHER if other is None else other.capture or literal_text(other.literal)
+        if a.capture is not None and found.setdefault(a.capture, value) != value:
             return None
     return found

@@ -9,11 +9,11 @@ from collections.abc import Collection
 from fusion_engine.language.expressions import CONSTANTS
 
 LONGEST = 20  # characters; of `/model/layers.0/norm/Mul_output_0` the last parts say most
-C_WORDS = frozenset(
-    "auto bool break case char const continue default do double else enum extern float for goto if inline int long main"
-    " register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while"
-    " cores first last np rearrange".split()
-)
+KEPT = re.compile(
+    "i[0-9]+|auto|bool|break|case|char|const|continue|cores|default|do|double|else|enum|extern|first|float|for|goto|if|"
+    "inline|int|last|long|main|np|rearrange|register|restrict|return|short|signed|sizeof|static|struct|switch|typedef|"
+    "union|unsigned|void|volatile|while"
+)  # words of C, and names that kernels and patterns have for themselves
 _OUTPUT = re.compile(r"_output_0$")  # what torch's exporter puts behind the name of a node
 
 
@@ -32,4 +32,4 @@ def short_name(value: str, letter: str, taken: Collection[str]) -> str:
 
 
 def _reserved(name: str) -> bool:
-    return name in C_WORDS or name in CONSTANTS or keyword.iskeyword(name) or re.fullmatch(r"i\d+", name) is not None
+    return name in CONSTANTS or keyword.iskeyword(name) or KEPT.fullmatch(name) is not None

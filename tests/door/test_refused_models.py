@@ -41,7 +41,9 @@ def test_one_multiplier_per_channel_is_of_axis_1(tmp_path: Path, width: int) -> 
 
 
 def test_a_multiplier_that_does_not_fit(tmp_path: Path) -> None:
-    text = SHIFTED.replace("float[4,1,1] m = {3., 5., 7., 9.}", "float[3] m = {3., 5., 7.}").replace("y = R", "[rq] y = R")
+    text = SHIFTED.replace("float[4,1,1] m = {3., 5., 7., 9.}", "float[3] m = {3., 5., 7.}").replace(
+        "y = R", "[rq] y = R"
+    )
     with pytest.raises(GapFuseError) as caught:
         gap_fuse.compile(_saved(tmp_path, text))
     assert "node `rq` (RequantShift) has `mul` of shape [3, 1, 1], which does not fit its input [1, 4, 3, 3]" in str(

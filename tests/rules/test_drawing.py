@@ -1,4 +1,4 @@
-"""What the prover draws is a legal model, and what onnxruntime says of one that is not is said in its own words alone."""
+"""What the prover draws is a legal model; what onnxruntime says of one that is not, in its own words alone."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_operands_of_one_legal_form(tmp_path: Path, text: str) -> None:
 
 def refusal(text: str, **inputs: object) -> str:
     model = onnx.parser.parse_model('<ir_version: 8, opset_import: ["" : 18]>\n' + text)
-    with pytest.raises(Exception, match=".") as caught:
+    with pytest.raises(Exception, match=r".") as caught:
         session(model).run(None, {n: np.asarray(v, np.float32) for n, v in inputs.items()})
     return words_of(caught.value)
 
