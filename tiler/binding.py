@@ -51,6 +51,7 @@ class _Binder:
             cycles=self._formula(self.implementation.cycles),
             scratch=tuple(BoundScratch(s.name, self._formula(s.bytes), s.per) for s in self.implementation.scratch),
             accumulate=self._accumulator(),
+            reuse=self._reuse(operands),
         )
 
     def _axes(self, operands: tuple[BoundOperand, ...]) -> tuple[BoundAxis, ...]:
@@ -68,6 +69,13 @@ class _Binder:
                 limit = max(step, limit // step * step)
             result.append(BoundAxis(axis, extent, axis in whole or reduced, step, limit))
         return tuple(result)
+
+    def _reuse(self, operands: tuple[BoundOperand, ...]) -> dict[str, tuple[str, ...]]:
+        """Inputs that each result may be written over; a variadic one stands for all its operands."""
+        variadic = [o.name for o in self.axes.kernel.inputs if o.variadic]
+        named = {o.name: next((v for v in variadic if o.name[len(v) :].isdigit()), o.name) for o in operands}
+        reuse = self.implementation.reuse or {}
+        return {y: tuple(n for n, v in named.items() if v in inputs) for y, inputs in reuse.items()}
 
     def _tile_rule(self, axis: str) -> tuple[int, int | None]:
         rules = self.implementation.tile or {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from fusion_engine.expr import Expr
@@ -74,6 +74,7 @@ class BoundCall:
     cycles: Expr
     scratch: tuple[BoundScratch, ...]
     accumulate: BoundAccumulator | None
+    reuse: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by result, inputs that it may be written over
 
     @property
     def extents(self) -> dict[str, int]:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tiler.trailing import Trail
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
     """One tiling. `loops` outermost first as (axis, tile); `depth`, `double` and counts per operand, in the call's
     order.
 
-    `bytes` and `transfers` per hop over the whole call. `scratch` is bytes of one piece per buffer.
+    `bytes` and `transfers` per hop over the whole call. `scratch` is bytes of one piece per buffer; `l1_bytes` of all
+    buffers.
     """
 
     loops: tuple[tuple[str, int], ...]
@@ -30,6 +33,7 @@ class Choice:
     total_cycles: int
     first: tuple[float, ...] = ()  # cycles of waiting for one copy of each operand, its commands' issue aside
     beside: float = 0.0  # cycles of the copies that run beside computing
+    trail: Trail | None = None  # how its result overlaps an input
 
     @property
     def deep_bytes(self) -> int:

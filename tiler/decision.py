@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from fusion_engine.diagnostics import Diagnostic, GapFuseError
 from tiler.homes import Attempt, Draft, Homes, OutOfRoomError, StagedRollError
 from tiler.liveness import Life
-from tiler.options import CallOptions, NoFit, Where
+from tiler.options import CallOptions, NoFit
 from tiler.placement import ALIGNMENT
 from tiler.stays import Stays
 from tiler.target import Target
@@ -132,7 +132,7 @@ def check_l1(options: Sequence[CallOptions], l1: int) -> None:
 
 def _too_small(decide: _Decision) -> TooSmallError:
     options, near = decide.options, decide.near
-    needs = [(smallest_stage(o, room, near), o.call) for o, room in zip(options, near.room, strict=True)]
+    needs = [(smallest_stage(options, i, near), o.call) for i, o in enumerate(options)]
     most, call = max(needs, key=lambda x: x[0])
     least = _smallest_l2(decide, max(most, ALIGNMENT))
     return TooSmallError(
@@ -160,8 +160,8 @@ def _smallest_l2(decide: _Decision, enough: int) -> int:
     return enough
 
 
-def smallest_stage(options: CallOptions, l1: int, near: Stays) -> int:
+def smallest_stage(options: Sequence[CallOptions], call: int, near: Stays) -> int:
     """Least L2 bytes with every operand of a call that does not stay read and written tile by tile."""
-    staged = frozenset(o.buffer for b in options.bound for o in b.operands)
-    miss = options.pick(l1, Where(staged, near.roots), -1)
+    staged = frozenset(o.buffer for b in options[call].bound for o in b.operands)
+    miss = options[call].pick(near.room[call], near.where(call, staged), -1)
     return miss.stage_bytes if isinstance(miss, NoFit) else 0

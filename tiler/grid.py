@@ -62,6 +62,10 @@ class Grid:
         """Tile size along an axis: the candidates in grid shape, or the whole extent."""
         return self.along(axis, self.tiles[self.axes.index(axis)]) if axis in self.axes else self.extents[axis]
 
+    def tiles_of(self, axis: str) -> list[int]:
+        """The candidates of a splittable axis, ascending."""
+        return [int(t) for t in self.tiles[self.axes.index(axis)]]
+
     def trips(self, axis: str) -> Ints:
         """How many tiles along a splittable axis, in grid shape."""
         return -(-self.extents[axis] // self.along(axis, self.tiles[self.axes.index(axis)]))

@@ -103,8 +103,9 @@ class Attempt:
 
     def _pick(self, level: list[int]) -> tuple[Picked, ...] | None:
         result = []
-        where = Where(frozenset(self.draft.staged), self.near.roots)
+        staged = frozenset(self.draft.staged)
         for i, o in enumerate(self.options):
+            where = self.near.where(i, staged)
             touched = any("l3" in where.levels(b) for b in o.bound)
             if i in self.rolled:
                 if touched:

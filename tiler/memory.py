@@ -11,7 +11,7 @@ from tiler.homes import Homes, StagedRollError, rolled_picks
 from tiler.liveness import Life, end_lives
 from tiler.near import NearPlan, gaps, place_near
 from tiler.objective import Objective
-from tiler.options import CallOptions, Picked, Where
+from tiler.options import CallOptions, Picked
 from tiler.placement import ALIGNMENT
 from tiler.rolls import Rolls
 from tiler.stays import Stays, choose_stays
@@ -163,9 +163,8 @@ def _set_aside(aside: list[int], near: NearPlan) -> None:
 
 def _placed(options: Sequence[CallOptions], stays: Stays, target: Target, staged: frozenset[str]) -> NearPlan:
     """Places in L1 with the tilings that the choice was made for."""
-    where = Where(staged, stays.roots)
     rolled = rolled_picks(stays)
-    picked = [rolled.get(i) or o.pick(room, where) for i, (o, room) in enumerate(zip(options, stays.room, strict=True))]
+    picked = [rolled.get(i) or o.pick(stays.room[i], stays.where(i, staged)) for i, o in enumerate(options)]
     found = [p for p in picked if isinstance(p, Picked)]
     assert len(found) == len(options), "the choice was among tilings that fit"
     return place_near(found, stays, target.budget("l1"), target.cores)

@@ -10,15 +10,16 @@ from tiler.choice import CallLayout, Choice
 from tiler.cost import align16
 from tiler.liveness import Life
 from tiler.options import Picked
-from tiler.placement import Block, Placement, place
+from tiler.placement import Block, Placement, Spacing, place
 from tiler.rolls import roll_layout
 from tiler.stays import Stays
+from tiler.trailing import Trail
 
 
 @dataclass(frozen=True, slots=True)
 class NearPlan:
     """Where everything lies in L1. `stays` and `rings` by root; `ends[i]` is the end of the highest byte in use during
-    call i.
+    call i. `downwards`: calls whose outermost loop runs downwards, since their result trails an input from above.
 
     `sizes[i]` are the bytes of its buffers, `lacking[i]` what it lacks: all zero where everything fits.
     """
@@ -29,6 +30,7 @@ class NearPlan:
     ends: tuple[int, ...]
     sizes: tuple[int, ...]
     lacking: tuple[int, ...]
+    downwards: frozenset[int]
 
 
 def pieces(bound: BoundCall, choice: Choice, cores: int) -> tuple[int, ...]:
@@ -51,21 +53,29 @@ def layout(bound: BoundCall, choice: Choice, places: Sequence[int]) -> CallLayou
 
 def place_near(picked: Sequence[Picked], stays: Stays, l1: int, cores: int) -> NearPlan:
     """Places for everything, calls joined by a tensor that stays or by a rolled group together."""
-    plan = _Places({}, {}, [], [], [], [])
+    plan = _Places({}, {}, [], [], [], [], set())
     spans = [(first, first + len(r.calls) - 1) for first, r in stays.rolls.items()]
     for first, last in runs(stays.lives, len(picked), spans):
         here = [v for v in stays.lives if first <= v.first <= last]
         units = _units(picked, stays, cores, first, last)
-        at, places, peak = _place_run(units, here, first, last, l1)
+        at, places, peak = _place_run(units, here, l1)
         plan.stays.update(at)
         for unit, q in zip(units, places, strict=True):
             _lay_out(plan, picked, stays, unit, q)
+            if unit.trail is not None and unit.trail.downwards(at):
+                plan.downwards.add(unit.first)
             for i in range(unit.first, unit.last + 1):
                 plan.ends.append(_end(unit.sizes, q, here, at, i))
                 plan.sizes.append(sum(unit.sizes))
                 plan.lacking.append(max(0, peak - l1))
     return NearPlan(
-        plan.stays, plan.rings, tuple(plan.layouts), tuple(plan.ends), tuple(plan.sizes), tuple(plan.lacking)
+        plan.stays,
+        plan.rings,
+        tuple(plan.layouts),
+        tuple(plan.ends),
+        tuple(plan.sizes),
+        tuple(plan.lacking),
+        frozenset(plan.downwards),
     )
 
 
@@ -77,6 +87,19 @@ class _Places:
     ends: list[int]
     sizes: list[int]
     lacking: list[int]
+    downwards: set[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Trailing:
+    """The roots of an input and a result that may overlap."""
+
+    input: str
+    result: str
+    how: Trail
+
+    def downwards(self, stays: Mapping[str, int]) -> bool:
+        return self.how.downwards(stays[self.result] - stays[self.input])
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +109,7 @@ class _Unit:
     first: int
     last: int
     sizes: tuple[int, ...]
+    trail: _Trailing | None = None
 
 
 def _units(picked: Sequence[Picked], stays: Stays, cores: int, first: int, last: int) -> list[_Unit]:
@@ -94,9 +118,17 @@ def _units(picked: Sequence[Picked], stays: Stays, cores: int, first: int, last:
         roll = stays.rolls.get(i)
         p = picked[i]
         end = i if roll is None else i + len(roll.calls) - 1
-        units.append(_Unit(i, end, pieces(p.bound, p.choice, cores) if roll is None else (roll.l1_bytes,)))
+        sizes = pieces(p.bound, p.choice, cores) if roll is None else (roll.l1_bytes,)
+        units.append(_Unit(i, end, sizes, _trailing(p) if roll is None else None))
         i = end + 1
     return units
+
+
+def _trailing(p: Picked) -> _Trailing | None:
+    trail = p.choice.trail
+    if trail is None:
+        return None
+    return _Trailing(p.bound.operands[trail.input].root, p.bound.operands[trail.result].root, trail)
 
 
 def _lay_out(plan: _Places, picked: Sequence[Picked], stays: Stays, unit: _Unit, places: Sequence[int]) -> None:
@@ -122,13 +154,19 @@ def runs(lives: Sequence[Life], calls: int, rolls: Sequence[tuple[int, int]] = (
 
 
 def _place_run(
-    units: Sequence[_Unit], lives: Sequence[Life], first: int, last: int, l1: int
+    units: Sequence[_Unit], lives: Sequence[Life], l1: int
 ) -> tuple[dict[str, int], list[tuple[int, ...]], int]:
     """Each unit's buffers side by side; where that finds no place, each by itself."""
-    calls = last - first + 1
-    staying = [Block(v.root, v.bytes, v.first - first, v.last - first) for v in lives]
-    whole = [Block(f"{u.first}", sum(u.sizes), u.first - first, u.last - first) for u in units]
-    placed = place([*staying, *whole], calls, l1)
+    number = {call: i for i, u in enumerate(units) for call in range(u.first, u.last + 1)}
+    staying = [Block(v.root, v.bytes, number[v.first], number[v.last]) for v in lives]
+    place_of = {b.name: i for i, b in enumerate(staying)}
+    spacings = [
+        Spacing(place_of[t.input], place_of[t.result], t.how.below, t.how.above, t.how.in_place)
+        for u in units
+        if (t := u.trail) is not None
+    ]
+    whole = [Block(f"{u.first}", sum(u.sizes), i, i) for i, u in enumerate(units)]
+    placed = place([*staying, *whole], len(units), l1, spacings)
     if placed.peak <= l1:
         starts = placed.offsets[len(staying) :]
         return (
@@ -136,8 +174,8 @@ def _place_run(
             [_stacked(at, u.sizes) for at, u in zip(starts, units, strict=True)],
             placed.peak,
         )
-    parts = [Block(f"{u.first} {j}", n, u.first - first, u.last - first) for u in units for j, n in enumerate(u.sizes)]
-    placed = place([*staying, *parts], calls, l1)
+    parts = [Block(f"{u.first} {j}", n, i, i) for i, u in enumerate(units) for j, n in enumerate(u.sizes)]
+    placed = place([*staying, *parts], len(units), l1, spacings)
     rest = iter(placed.offsets[len(staying) :])
     return _offsets(staying, placed), [tuple(next(rest) for _ in u.sizes) for u in units], placed.peak
 
@@ -163,9 +201,11 @@ def _end(
 
 def gaps(near: NearPlan, stays: Stays, l1: int) -> tuple[int, ...]:
     """What each call's tiles may take together: the widest room between the tensors that stay, or what was planned
-    for them where they are spread over several."""
+    for them where they are spread over several; with tensors that end there what was planned."""
     return tuple(
-        max(_widest([(near.stays[v.root], v) for v in stays.lives if v.first <= i <= v.last], l1), size)
+        stays.room[i]
+        if stays.ends[i]
+        else max(_widest([(near.stays[v.root], v) for v in stays.lives if v.first <= i <= v.last], l1), size)
         for i, size in enumerate(near.sizes)
     )
 

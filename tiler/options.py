@@ -33,16 +33,20 @@ class Picked:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Which buffers or roots are not in L2: `staged` ones in L3, read tile by tile, roots of `stays` in L1."""
+    """Which buffers or roots are not in L2: `staged` ones in L3, read tile by tile, roots of `stays` in L1, those of
+    `ends` in L1 up to this call or from it on, where a result may overlap an input."""
 
     staged: frozenset[str] = frozenset()
     stays: frozenset[str] = frozenset()
+    ends: frozenset[str] = frozenset()
 
     def levels(self, bound: BoundCall) -> tuple[str, ...]:
-        """Per operand "l1", "l2" or "l3"."""
+        """Per operand "l1", "ends", "l2" or "l3"."""
         return tuple(self._level(o) for o in bound.operands)
 
     def _level(self, o: BoundOperand) -> str:
+        if o.root in self.ends:
+            return "ends"
         if o.root in self.stays:
             return "l1"
         return "l3" if o.buffer in self.staged or o.root in self.staged else "l2"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 ALIGNMENT = 16
@@ -38,6 +38,24 @@ class Placement:
     bound: int
 
 
+@dataclass(frozen=True, slots=True)
+class Spacing:
+    """Two blocks, by number, that may overlap where they meet, during the one call that is the first's last and the
+    second's first: let s be where the second begins less where the first does. Right are s <= -below, s >= above
+    and, with `same`, s = 0."""
+
+    first: int
+    second: int
+    below: int
+    above: int
+    same: bool
+
+    def shared(self, sizes: tuple[int, int]) -> int:
+        """The most bytes that the two have in common at any right distance."""
+        allowed = [-self.below, self.above, *([0] if self.same else [])]
+        return max(0, *(min(sizes[0], s + sizes[1]) - max(s, 0) for s in allowed))
+
+
 def live_bytes(blocks: Sequence[Block], calls: int) -> list[int]:
     """Aligned bytes live during each call."""
     change = [0] * (calls + 1)
@@ -51,16 +69,19 @@ def live_bytes(blocks: Sequence[Block], calls: int) -> list[int]:
     return result
 
 
-def place(blocks: Sequence[Block], calls: int, enough: int | None = None) -> Placement:
+def place(
+    blocks: Sequence[Block], calls: int, enough: int | None = None, spacings: Sequence[Spacing] = ()
+) -> Placement:
     """Offsets for all blocks at the least peak found: first fit in several sequences, then CP-SAT if the bound is
-    not reached.
+    not reached. Blocks of `spacings` may overlap as those say; at most one pair meets in any call.
 
     A peak up to `enough` is good enough. Deterministic: one worker, a fixed seed, a limit in deterministic time.
     """
-    bound = max(live_bytes(blocks, calls), default=0)
+    bound = _bound(blocks, calls, spacings)
     best: tuple[int, list[int]] | None = None
     for key in _SEQUENCES:
-        offsets = _first_fit(blocks, sorted(range(len(blocks)), key=lambda i: (key(blocks[i]), blocks[i].name, i)))
+        sequence = sorted(range(len(blocks)), key=lambda i: (key(blocks[i]), blocks[i].name, i))
+        offsets = _first_fit(blocks, sequence, spacings)
         peak = _peak(blocks, offsets)
         if best is None or peak < best[0]:
             best = peak, offsets
@@ -69,7 +90,7 @@ def place(blocks: Sequence[Block], calls: int, enough: int | None = None) -> Pla
     assert best is not None
     peak, offsets = best
     if peak > max(bound, enough or 0):
-        offsets = _solve(blocks, bound, peak, offsets) or offsets
+        offsets = _solve(blocks, bound, peak, offsets, spacings) or offsets
     return Placement(tuple(offsets), _peak(blocks, offsets), bound)
 
 
@@ -86,29 +107,64 @@ def _peak(blocks: Sequence[Block], offsets: Sequence[int]) -> int:
     return max((o + b.size for o, b in zip(offsets, blocks, strict=True)), default=0)
 
 
-def _first_fit(blocks: Sequence[Block], sequence: Sequence[int]) -> list[int]:
+def _bound(blocks: Sequence[Block], calls: int, spacings: Sequence[Spacing]) -> int:
+    """The most live bytes, what two blocks share counted once."""
+    level = live_bytes(blocks, calls)
+    for s in spacings:
+        level[blocks[s.second].first] -= s.shared((blocks[s.first].size, blocks[s.second].size))
+    return max(level, default=0)
+
+
+def _first_fit(blocks: Sequence[Block], sequence: Sequence[int], spacings: Sequence[Spacing] = ()) -> list[int]:
     """Each block in turn at the lowest address free during its life."""
     offsets = [0] * len(blocks)
+    partners: dict[int, list[Spacing]] = {}
+    for s in spacings:
+        for i in (s.first, s.second):
+            partners.setdefault(i, []).append(s)
     done: list[int] = []
     for i in sequence:
-        taken = sorted((offsets[j], offsets[j] + blocks[j].size) for j in done if blocks[i].meets(blocks[j]))
-        at = 0
-        for low, high in taken:
-            if low - at >= blocks[i].size:
-                break
-            at = max(at, high)
-        offsets[i] = at
+        paired = {s.first + s.second - i: s for s in partners.get(i, [])}
+        taken, same = [], []
+        for j in done:
+            if not blocks[i].meets(blocks[j]):
+                continue
+            below, above = blocks[i].size, blocks[j].size
+            if j in paired:
+                s = paired[j]
+                below, above = (s.below, s.above) if i == s.second else (s.above, s.below)
+                same += [offsets[j]] if s.same else []
+            taken.append((offsets[j] - below, offsets[j] + above, j))
+        offsets[i] = _lowest(sorted(taken), [at for at in same if _is_free(at, taken, paired)])
         done.append(i)
     return offsets
 
 
-def _solve(blocks: Sequence[Block], bound: int, peak: int, hint: Sequence[int]) -> list[int] | None:
+def _lowest(taken: Sequence[tuple[int, int, int]], same: Sequence[int]) -> int:
+    """The lowest start that lies strictly inside no open interval, or a lower one of `same`."""
+    at = 0
+    for low, high, _ in taken:
+        if at <= low:
+            break
+        at = max(at, high)
+    return min([at, *same])
+
+
+def _is_free(at: int, taken: Sequence[tuple[int, int, int]], paired: Mapping[int, Spacing]) -> bool:
+    """Whether a block may begin at the very address of one that it is paired with."""
+    return not any(low < at < high and j not in paired for low, high, j in taken)
+
+
+def _solve(
+    blocks: Sequence[Block], bound: int, peak: int, hint: Sequence[int], spacings: Sequence[Spacing]
+) -> list[int] | None:
     """The least peak between `bound` and `peak`, by CP-SAT; None where it finds nothing better."""
     from ortools.sat.python import cp_model  # heavy, and rarely needed
 
     model = cp_model.CpModel()
     height = model.new_int_var(bound // ALIGNMENT, peak // ALIGNMENT, "height")
     lives, spans, starts = [], [], []
+    ends, begins = {s.first for s in spacings}, {s.second for s in spacings}  # these leave each other half of a call
     for i, b in enumerate(blocks):
         size = b.size // ALIGNMENT
         start = model.new_int_var(0, peak // ALIGNMENT - size, f"start{i}")
@@ -116,8 +172,20 @@ def _solve(blocks: Sequence[Block], bound: int, peak: int, hint: Sequence[int]) 
         model.add_hint(start, hint[i] // ALIGNMENT)
         starts.append(start)
         spans.append(model.new_fixed_size_interval_var(start, size, f"span{i}"))
-        lives.append(model.new_fixed_size_interval_var(b.first, b.last - b.first + 1, f"life{i}"))
+        first, end = 2 * b.first + (i in begins), 2 * b.last + 2 - (i in ends)
+        lives.append(model.new_fixed_size_interval_var(first, end - first, f"life{i}"))
     model.add_no_overlap_2d(lives, spans)
+    for s in spacings:
+        distance = starts[s.second] - starts[s.first]
+        ways = [
+            distance <= -s.below // ALIGNMENT,
+            distance >= s.above // ALIGNMENT,
+            *([distance == 0] if s.same else []),
+        ]
+        chosen = [model.new_bool_var(f"way {s.second} {k}") for k in range(len(ways))]
+        model.add_bool_or(chosen)
+        for way, literal in zip(ways, chosen, strict=True):
+            model.add(way).only_enforce_if(literal)
     model.minimize(height)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
@@ -127,7 +195,7 @@ def _solve(blocks: Sequence[Block], bound: int, peak: int, hint: Sequence[int]) 
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None
     offsets = [solver.value(s) * ALIGNMENT for s in starts]
-    return _first_fit_from(blocks, offsets)
+    return offsets if spacings else _first_fit_from(blocks, offsets)
 
 
 def _first_fit_from(blocks: Sequence[Block], offsets: Sequence[int]) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from fusion_engine.diagnostics import Diagnostic, GapFuseError
 from fusion_engine.graph import FusedGraph
@@ -29,6 +30,7 @@ from tiler.schedule import (
     Ring,
     Roll,
     Schedule,
+    Trailing,
     Transfer,
 )
 from tiler.stays import widened
@@ -222,7 +224,10 @@ class _Assembly:
             kernel=p.bound.kernel,
             implementation=p.bound.implementation,
             axes=extents,
-            loops=tuple(Loop(axis, extents[axis], tile) for axis, tile in choice.loops),
+            loops=tuple(
+                Loop(axis, extents[axis], tile, i == 0 and number in self.near.downwards)
+                for i, (axis, tile) in enumerate(choice.loops)
+            ),
             operands=tuple(self._operand(number, p, i, layout.buffers[i]) for i in range(len(p.bound.operands))),
             attrs=p.bound.attrs,
             scratch=layout.scratch,
@@ -237,7 +242,16 @@ class _Assembly:
                 "l3_l2": 0,
             },
             notes=p.notes,
+            trailing=self._trailing(p),
         )
+
+    def _trailing(self, p: Picked) -> Trailing | None:
+        if p.choice.trail is None:
+            return None
+        x, y = (p.bound.operands[i] for i in (p.choice.trail.input, p.choice.trail.result))
+        spans = [(self.near.stays[o.root], prod(o.extent) * o.itemsize) for o in (x, y)]
+        common = min(at + n for at, n in spans) - max(at for at, _ in spans)
+        return Trailing(x.name, y.name, common) if common > 0 else None
 
     def _operand(self, number: int, p: Picked, i: int, l1: tuple[int, ...]) -> OperandPlan:
         o, choice = p.bound.operands[i], p.choice

@@ -38,15 +38,21 @@ class BoundOperand:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """One split axis: `for (axis = 0; axis < extent; axis += tile)`."""
+    """One split axis: `for (axis = 0; axis < extent; axis += tile)`, or the same tiles from the last to the first."""
 
     axis: str
     extent: int
     tile: int
+    down: bool = False
 
     @property
     def trips(self) -> int:
         return -(-self.extent // self.tile)
+
+    @property
+    def last(self) -> int:
+        """Where the last tile begins."""
+        return (self.trips - 1) * self.tile
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +80,16 @@ class OperandPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class Trailing:
+    """A result that lies over an input in L1, in `bytes` bytes (operand names): tiles overwrite what none still
+    reads."""
+
+    input: str
+    result: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class CallPlan:
     """One kernel call, tiled. `axes` gives every axis' full extent; an axis without loop is whole in each tile."""
 
@@ -93,6 +109,7 @@ class CallPlan:
     total_cycles: int  # compute and exposed data movement
     bound_bytes: Mapping[str, int]  # elements read and written once, per hop
     notes: tuple[str, ...] = ()  # e.g. why a better implementation was not taken, what binds
+    trailing: Trailing | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from tiler.cost import Floats, MoveCost, move_cost
 from tiler.frontier import Frontier, empty, frontier, merged
 from tiler.grid import Ints
 from tiler.objective import CYCLES, PARTS, Objective
-from tiler.space import Space
+from tiler.space import NEAR, Space
 from tiler.traffic import OperandTraffic
 
 MAX_SUBSETS = 7  # operands whose double buffering is tried in every combination; above, those of equal axes go together
@@ -25,7 +25,8 @@ def search(
     space: Space, l1: int, levels: Sequence[str], stage: int | None = None, objective: Objective = CYCLES
 ) -> Outcome:
     """The best tiling within `l1` bytes. `levels` says per operand where its far side is ("l2", "l3"; "l1": it stays
-    there, outside these bytes), `stage` bounds the L2 bytes of the stages of those in L3."""
+    there, outside these bytes; "ends": it is read there for the last time or made there, within these bytes), `stage`
+    bounds the L2 bytes of the stages of those in L3."""
     found = search_all(space, l1, levels, stage, objective)
     at = found.at(l1)
     if at is None:
@@ -64,7 +65,8 @@ class _Search:
 
     def __init__(self, space: Space, l1: int, levels: Sequence[str], entries: Ints, objective: Objective) -> None:
         self.space, self.l1, self.entries, self.objective = space, l1, entries, objective
-        self.moving = [i for i, level in enumerate(levels) if level != "l1"]
+        self.levels = levels
+        self.moving = [i for i, level in enumerate(levels) if level not in NEAR]
         pairs = [(space.traffic[i], levels[i]) for i in self.moving]
         cost: list[MoveCost] = [move_cost(t, level, space.target.hops) for t, level in pairs]
         self.issue, self.waited = self._flat([c.issue for c in cost]), self._flat([c.waited for c in cost])
@@ -77,6 +79,7 @@ class _Search:
         self.compute = space.full(space.compute)[entries]
         self.tiles = space.tiles[entries]
         self.base = space.base_of(levels)[entries]
+        self.buffers = space.buffers(levels)[entries]
 
     def _flat(self, tables: list[Any]) -> Any:
         """(entries, moving operands)."""
@@ -90,8 +93,11 @@ class _Search:
         """`found` with the tilings of one loop order: all choices of double buffers, or (not `whole`) none and all."""
         repeats = self.space.repeats(order)
         repeat = np.stack([repeats[i][self.entries] for i in self.moving], axis=-1) if self.moving else self.near
-        weighed = _Order(self, repeat)
-        keep = np.flatnonzero(weighed.least() <= _limit(found, known, self.base))
+        base = self.base
+        if "ends" in self.levels:
+            base = self.buffers + self.space.ends_bytes(self.levels, order)[self.entries]
+        weighed = _Order(self, repeat, base)
+        keep = np.flatnonzero((base <= self.l1) & (weighed.least() <= _limit(found, known, base)))
         for start in range(0, len(keep), CHUNK):
             part = weighed.take(keep[start : start + CHUNK])
             masks = self._masks(part.streams())
@@ -125,7 +131,7 @@ class _Search:
 class _Order:
     """Figures of one loop order, rows being grid positions, columns the moving operands."""
 
-    def __init__(self, search: _Search, repeat: Any) -> None:
+    def __init__(self, search: _Search, repeat: Any, base: Ints) -> None:
         self.objective = search.objective
         self.copies = search.copies * repeat
         self.moved = search.moved * repeat
@@ -133,7 +139,7 @@ class _Order:
         self.fixed = ((search.issue + search.waited) * repeat).sum(-1)
         self.near, self.deep = (search.near * repeat).sum(-1), (search.deep * repeat).sum(-1)
         self.transfers = (search.commands * repeat).sum(-1)
-        self.compute, self.tiles, self.base, self.tile = search.compute, search.tiles, search.base, search.tile
+        self.compute, self.tiles, self.base, self.tile = search.compute, search.tiles, base, search.tile
 
     def take(self, rows: Ints) -> _Order:
         """Some rows only."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise, permutations
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,9 @@ from tiler.cost import Floats, accumulator_bytes, align16, compute_cycles, move_
 from tiler.grid import Grid, Ints, make_grid, operand_axes
 from tiler.target import Target
 from tiler.traffic import OperandTraffic, operand_traffic
+from tiler.trailing import Overlap, Trail, overlaps
+
+NEAR = ("l1", "ends")  # levels of operands that lie whole in L1; "ends": the call is the last to read or makes it
 
 
 class Space:
@@ -36,6 +40,7 @@ class Space:
         self.tiles: Ints = np.ones(len(self.base), np.int64)
         for trips in self.trips.values():
             self.tiles = self.tiles * trips
+        self._overlaps: dict[tuple[str, ...], list[Overlap]] = {}
 
     def full(self, values: Any) -> Ints:
         """Flattened over the grid."""
@@ -60,10 +65,15 @@ class Space:
         return total
 
     def base_of(self, levels: Sequence[str]) -> Ints:
-        """L1 bytes with one buffer each, operands that stay in L1 (level "l1") left out."""
+        """L1 bytes with one buffer each, operands that stay in L1 (level "l1") left out, of what ends the least."""
+        buffers = self.buffers(levels)
+        return buffers + self._ends_at_least(levels) if "ends" in levels else buffers
+
+    def buffers(self, levels: Sequence[str]) -> Ints:
+        """L1 bytes of one buffer for each operand that is copied, of scratch and of partial sums."""
         result = self.base
         for t, level in zip(self.tile, levels, strict=True):
-            result = result - t if level == "l1" else result
+            result = result - t if level in NEAR else result
         return result
 
     def fitting(self, levels: Sequence[str], l1: int, stage: int | None) -> NDArray[np.bool_]:
@@ -75,9 +85,63 @@ class Space:
         """Where kernels can walk every tile of what stays (level "l1") inside its tensor."""
         result: NDArray[np.bool_] = np.ones(len(self.base), bool)
         for t, level in zip(self.traffic, levels, strict=True):
-            if level == "l1":
+            if level in NEAR:
                 result = result & self.full(t.in_place).astype(bool)
         return result
+
+    # ---- what ends here: inputs read for the last time, and a result that may overlap them ----
+
+    def overlaps(self, levels: Sequence[str]) -> list[Overlap]:
+        """How what ends here may overlap (level "ends": inputs, and one result)."""
+        key = tuple(levels)
+        if key not in self._overlaps:
+            ends = [i for i, level in enumerate(levels) if level == "ends"]
+            results = [i for i in ends if self.call.operands[i].role == "out"]
+            inputs = [i for i in ends if i not in results]
+            self._overlaps[key] = overlaps(self.grid, inputs, results[0]) if results else []
+        return self._overlaps[key]
+
+    def ends_bytes(self, levels: Sequence[str], order: Sequence[str]) -> Ints:
+        """L1 bytes of what ends here at each grid position, one pair overlapped as far as the loops allow."""
+        saved = [self._saved(o, order) for o in self.overlaps(levels)]
+        return self._whole_ends(levels) - np.max(saved, axis=0) if saved else self._whole_ends(levels)
+
+    def trail(self, levels: Sequence[str], order: Sequence[str], at: int) -> Trail | None:
+        """How a pair lies in the tiling at grid position `at`: the first that saves most."""
+        saved = [int(self._saved(o, order)[at]) for o in self.overlaps(levels)]
+        if not saved or max(saved) <= 0:
+            return None
+        o = self.overlaps(levels)[saved.index(max(saved))]
+        split = [a for a in order if self.trips[a][at] > 1]
+        in_place = o.in_place and all(a in self.reads[o.result] for a in split)
+        if not split or split[0] not in self.reads[o.result]:
+            return Trail(o.input, o.result, o.sizes[1], o.sizes[0], in_place)
+        tile = np.unravel_index(at, self.grid.shape)[self.grid.axes.index(split[0])]
+        return Trail(o.input, o.result, int(o.below[split[0]][tile]), int(o.above[split[0]][tile]), in_place)
+
+    def _whole_ends(self, levels: Sequence[str]) -> Ints:
+        operands = [o for o, level in zip(self.call.operands, levels, strict=True) if level == "ends"]
+        size = sum(align16(prod(o.extent) * o.itemsize) for o in operands)
+        return np.full(len(self.base), size, np.int64)
+
+    def _saved(self, o: Overlap, order: Sequence[str]) -> Ints:
+        """Bytes that a pair shares: by its outermost loop, or in place."""
+        saved: Ints = np.zeros(len(self.base), np.int64)
+        able: NDArray[np.bool_] = np.full(len(self.base), o.in_place)
+        for axis in reversed(order):
+            walked = axis in self.reads[o.result]
+            here = self.full(self.grid.along(axis, o.saved(axis))) if walked else 0
+            saved = np.where(self.trips[axis] > 1, here, saved)
+            able = able & (walked | (self.trips[axis] <= 1))
+        return np.asarray(np.maximum(saved, np.where(able, o.saved_in_place, 0)))
+
+    def _ends_at_least(self, levels: Sequence[str]) -> Ints:
+        """Of `ends_bytes` the least over all orders."""
+        least = self._whole_ends(levels)
+        for axis in self.grid.axes:
+            order = (axis, *(a for a in self.grid.axes if a != axis))
+            least = np.minimum(least, self.ends_bytes(levels, order))
+        return least if self.grid.axes else self.ends_bytes(levels, ())
 
     def infeasible(self, l1: int, levels: Sequence[str]) -> Infeasible | None:
         """What the least would need, nothing fitting; None where no tiling can be walked at all."""
@@ -131,13 +195,13 @@ class Space:
         counts = [self._counts(t, r, level, at) for t, r, level in zip(self.traffic, repeats, levels, strict=True)]
         double = tuple(bool(mask >> i & 1) for i in range(len(levels)))
         first = tuple(self._first(t, v, at) for t, v in zip(self.traffic, levels, strict=True))
-        l1 = int(self.base_of(levels)[at] + sum(int(t[at]) for t, d in zip(self.tile, double, strict=True) if d))
+        l1 = int(self.buffers(levels)[at] + sum(int(t[at]) for t, d in zip(self.tile, double, strict=True) if d))
         return Choice(
             loops=loops,
             depth=tuple(self._depth(r, loops) for r in self.reads),
             double=double,
             tile_bytes=tuple(
-                0 if level == "l1" else int(self.full(t.tile_bytes)[at])
+                0 if level in NEAR else int(self.full(t.tile_bytes)[at])
                 for t, level in zip(self.traffic, levels, strict=True)
             ),
             bytes=tuple(b for b, _ in counts),
@@ -156,17 +220,18 @@ class Space:
                 for t, n, r, d in zip(self.traffic, first, repeats, double, strict=True)
                 if d
             ),
+            trail=self.trail(levels, order, at) if "ends" in levels else None,
         )
 
     def _first(self, t: OperandTraffic, level: str, at: int) -> float:
         """Cycles of one copy, the mean over all tiles."""
-        if level == "l1":
+        if level in NEAR:
             return 0.0
         moved = self.full(move_cost(t, level, self.target.hops).moved)[at]
         return float(moved) / max(int(self.full(t.copies)[at]), 1)
 
     def _moved(self, t: OperandTraffic, repeat: int, level: str, at: int) -> int:
-        if level == "l1":
+        if level in NEAR:
             return 0
         cost = move_cost(t, level, self.target.hops)
         each = self.full(cost.issue)[at] + self.full(cost.waited)[at] + self.full(cost.moved)[at]
@@ -177,7 +242,7 @@ class Space:
         return max((i + 1 for i, (a, _) in enumerate(loops) if a in reads), default=0)
 
     def _counts(self, t: OperandTraffic, repeat: int, level: str, at: int) -> tuple[dict[str, int], dict[str, int]]:
-        if level == "l1":
+        if level in NEAR:
             return {"l2_l1": 0}, {"l2_l1": 0}
         moved = int(self.full(t.bytes)[at]) * repeat
         near = t.far["l2_l1"] if level == "l2" else t.dense["l2_l1"]

@@ -26,6 +26,7 @@ from tiler.options import CallOptions, Where
 from tiler.placement import Block
 from tiler.rolling import RollPlan
 from tiler.rolls import Rolls
+from tiler.trailing import whole
 
 STATES = 4096  # sets of staying tensors kept at a boundary; above, the cheapest
 SUBSETS = 8  # of at most so many tensors every set is tried where a call's least cost is bounded
@@ -36,7 +37,8 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Stays:
-    """The tensors that stay, and what they leave: `room[i]` bytes of L1 for the tiles of call i.
+    """The tensors that stay, and what they leave: `room[i]` bytes of L1 for the tiles of call i, and for the tensors of
+    `ends[i]`, inputs that it reads for the last time and a result that may overlap them.
 
     `rolls` are the groups that roll, by their first call: their calls have no room, their plans hold all they need.
     `cost` is the sum of the calls' keys; nothing in the space has a lower objective than `least`, and `proven` says
@@ -45,6 +47,7 @@ class Stays:
 
     lives: tuple[Life, ...]
     room: tuple[int, ...]
+    ends: tuple[frozenset[str], ...]
     rolls: Mapping[int, RollPlan]
     cost: Cost
     least: float
@@ -59,6 +62,10 @@ class Stays:
     @property
     def roots(self) -> frozenset[str]:
         return frozenset(v.root for v in self.lives)
+
+    def where(self, call: int, staged: frozenset[str]) -> Where:
+        """Where the operands of a call are, `staged` ones in L3."""
+        return Where(staged, self.roots, self.ends[call])
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +125,7 @@ class _Choice:
         self.sizes = [_size(v) for v in self.lives]
         self.far = [0 if v.root in staged else v.bytes for v in self.lives]
         self.used = [self._used(o) for o in options]
+        self.ending = [self._ending(i, o) for i, o in enumerate(options)]
         self.frontiers: dict[tuple[int, int], Frontier] = {}
         self.proven = True
         self.level = [self._meeting(i, i) for i in range(len(options))]
@@ -130,6 +138,17 @@ class _Choice:
     def _meeting(self, first: int, last: int, without: frozenset[str] = frozenset()) -> int:
         """Bytes of all that lives during some of the calls, were nothing in L1."""
         return sum(v.bytes for v in self.elsewhere if v.first <= last and first <= v.last and v.root not in without)
+
+    def _ending(self, call: int, o: CallOptions) -> tuple[int, int]:
+        """Candidates that a call is the last to read, and those it makes, of those that it uses whole and once."""
+        dying = sum(1 << i for i, v in enumerate(self.lives) if v.last == call and _once_whole(o, v, "in"))
+        born = sum(1 << i for i, v in enumerate(self.lives) if v.first == call and _once_whole(o, v, "out"))
+        return dying, born
+
+    def _ends(self, call: int, alive: int) -> int:
+        """Of the tensors alive during a call those that may overlap: there must be both, and one result."""
+        dying, born = (alive & e for e in self.ending[call])
+        return dying | born if dying and born.bit_count() == 1 else 0
 
     # ---- the two passes ----
 
@@ -198,11 +217,16 @@ class _Choice:
 
     def _stays(self, best: _State, dropped: float) -> Stays:
         kept = [i for i in range(len(self.lives)) if best.kept >> i & 1]
-        room = tuple(self._room(c, self._alive(c, best.kept)) for c in range(len(self.options)))
+        alive = [self._alive(c, best.kept) for c in range(len(self.options))]
+        room = tuple(self._room(c, a) for c, a in enumerate(alive))
+        ends = tuple(self._names(self._ends(c, a)) for c, a in enumerate(alive))
         rolls = {first: self._plan(first, last, best.kept, n) for first, last, n in best.rolled}
         spans = [(first, last) for first, last, _ in best.rolled]
         lives = tuple(widened(self.lives[i], spans) for i in kept)
-        return Stays(lives, room, rolls, best.cost, min(best.cost[0], dropped), self.proven, best.left)
+        return Stays(lives, room, ends, rolls, best.cost, min(best.cost[0], dropped), self.proven, best.left)
+
+    def _names(self, chosen: int) -> frozenset[str]:
+        return frozenset(v.root for i, v in enumerate(self.lives) if chosen >> i & 1)
 
     # ---- ways on ----
 
@@ -250,7 +274,7 @@ class _Choice:
         used = 0
         for call in range(first, last + 1):
             used |= self.used[call]
-        return frozenset(v.root for i, v in enumerate(self.lives) if (alive & used) >> i & 1)
+        return self._names(alive & used)
 
     def _plan(self, first: int, last: int, kept: int, number: int) -> RollPlan:
         assert self.rolls is not None
@@ -265,7 +289,8 @@ class _Choice:
         return sum(1 << i for i, v in enumerate(self.lives) if kept >> i & 1 and v.first <= call <= v.last)
 
     def _room(self, call: int, alive: int) -> int:
-        return self.l1 - self._bytes(self.sizes, alive) - (self.aside[call] if alive else 0)
+        taken = self._bytes(self.sizes, alive & ~self._ends(call, alive))
+        return self.l1 - taken - (self.aside[call] if alive else 0)
 
     def _cost(self, call: int, alive: int) -> Cost | None:
         room = self._room(call, alive)
@@ -273,8 +298,8 @@ class _Choice:
         if room < 0:
             return None
         if (call, here) not in self.frontiers:
-            stays = frozenset(v.root for i, v in enumerate(self.lives) if here >> i & 1)
-            self.frontiers[call, here] = self.options[call].frontier(Where(self.staged, stays), None)
+            where = Where(self.staged, self._names(here), self._names(self._ends(call, here)))
+            self.frontiers[call, here] = self.options[call].frontier(where, None)
         found = self.frontiers[call, here]
         at = found.at(room)
         return None if at is None else tuple(found.keys[at].tolist())
@@ -290,6 +315,15 @@ def _add(result: dict[int, _State], state: _State, first: int, move: _Move) -> N
 
 def _size(life: Life) -> int:
     return Block(life.root, life.bytes, 0, 0).size
+
+
+def _once_whole(o: CallOptions, life: Life, role: str) -> bool:
+    """Whether every implementation of a call uses a tensor in one operand, as a whole."""
+    for b in o.bound:
+        used = [x for x in b.operands if x.root == life.root]
+        if len(used) != 1 or used[0].role != role or not whole(used[0], life.bytes):
+            return False
+    return True
 
 
 def widened(life: Life, spans: Sequence[tuple[int, int]]) -> Life:

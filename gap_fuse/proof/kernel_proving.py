@@ -17,7 +17,7 @@ from gap_fuse.comparing import difference
 from gap_fuse.proof.cycles import odd_cycles, tile_cycles
 from gap_fuse.proof.judging import ULP
 from gap_fuse.proof.kernel_calls import KernelCall
-from gap_fuse.proof.tiles import Declined, StrayAccess, bind_kernel, run_team
+from gap_fuse.proof.tiles import Declined, StrayAccess, bind_kernel, in_place, run_team
 from gap_fuse.proof.tiles.building import FLAGS
 from tiler.bound import BoundAxis, BoundCall
 
@@ -27,8 +27,8 @@ WORTH_SHARING = 200  # cycles that a team saves; kernels that share blocks leave
 
 @dataclass(eq=False)
 class ImplementationProof:
-    """One implementation: calls taken, runs (a call at one tiling), why others were declined, the worst error in ULP
-    (0 where integers are equal), the range of modelled cycles, how many cores wrote at once, the most cycles that a
+    """One implementation: calls taken, runs (a call at one tiling; some ragged, some in place), why others were
+    declined, the worst error in ULP (0 where integers are equal), the range of modelled cycles, how many cores wrote at once, the most cycles that a
     team would save where one core wrote alone, and what is wrong."""
 
     kernel: str
@@ -36,6 +36,7 @@ class ImplementationProof:
     calls: int = 0
     runs: int = 0
     ragged: int = 0
+    in_place: int = 0
     declined: dict[str, int] = field(default_factory=dict)
     worst: float = 0.0
     cycles: tuple[float, float] | None = None
@@ -64,12 +65,16 @@ def prove_implementation(
         proof.calls += 1
         proof.failures += list(dict.fromkeys(odd_cycles(bound[1])))
         _note_cycles(proof, bound[1])
+        over = in_place(bound[1])
         for tile in tilings(bound[1], rng):
-            message = _run(kernel, implementation, call, bound[1], tile, orders, rng, flags, proof)
-            if message is not None:
-                proof.failures.append(f"{message} at {_shown(bound[1], tile)}; the call: {_described(call)}")
-            if proof.failures:
-                return proof
+            for pair in (None, *([over[proof.in_place % len(over)]] if over else [])):
+                message = _run(kernel, implementation, call, bound[1], tile, orders, rng, flags, proof, pair)
+                if message is not None:
+                    where = f", {pair[0]} in place of {pair[1]}," if pair else ""
+                    shown = f"{message} at {_shown(bound[1], tile)}{where}; the call: {_described(call)}"
+                    proof.failures.append(shown)
+                if proof.failures:
+                    return proof
     if not proof.runs:
         reasons = "; ".join(proof.declined) or "no call of it could be drawn: give its rule `draw` ranges"
         proof.failures.append(f"never run: {reasons}")
@@ -134,8 +139,9 @@ def _run(
     rng: np.random.Generator,
     flags: Sequence[str],
     proof: ImplementationProof,
+    reused: tuple[str, str] | None,
 ) -> str | None:
-    """Compute one call in tiles of that size; what is wrong with it, or None."""
+    """Compute one call in tiles of that size, a result in place of an operand (`reused`); what is wrong, or None."""
     cores, seed = int(rng.choice([1, 3, 8])), int(rng.integers(2**31))
     try:
         got, team = run_team(
@@ -150,6 +156,7 @@ def _run(
             seed,
             call.dtypes,
             flags,
+            {} if reused is None else dict([reused]),
         )
     except Declined as e:
         proof.declined[str(e)] = proof.declined.get(str(e), 0) + 1
@@ -158,6 +165,7 @@ def _run(
         return str(e)
     proof.runs += 1
     proof.cores, proof.unshared = max(proof.cores, team.busy), max(proof.unshared, team.unshared)
+    proof.in_place += reused is not None
     proof.ragged += any(n % tile[a] for a, n in bound.extents.items() if tile[a])
     try:
         return _compared(kernel, call, bound, got, proof)

@@ -12,7 +12,8 @@ from gap_fuse.report import counted
 
 def kernel_lines(proofs: Sequence[ImplementationProof]) -> Iterator[str]:
     """A row per implementation, failures, the sum."""
-    rows = [["kernel", "implementation", "calls", "runs", "ragged", "declined", "cores", "worst error", "cycles", ""]]
+    head = ["kernel", "implementation", "calls", "runs", "ragged", "in place", "declined", "cores", "worst error"]
+    rows = [[*head, "cycles", ""]]
     rows += [_row(p) for p in proofs]
     widths = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
     for row in rows:
@@ -36,6 +37,7 @@ def _row(p: ImplementationProof) -> list[str]:
         str(p.calls),
         str(p.runs),
         str(p.ragged),
+        str(p.in_place),
         str(sum(p.declined.values())),
         str(p.cores) if p.cores else "-",
         worst if p.runs else "-",

@@ -7,7 +7,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tiler.placement import _SEQUENCES, Block, _first_fit, _peak, live_bytes, place
+from tiler.placement import _SEQUENCES, Block, Spacing, _first_fit, _peak, live_bytes, place
 
 CALLS = 9
 
@@ -54,6 +54,44 @@ def test_the_solver_reaches_the_bound_where_first_fit_does_not() -> None:
     for key in _SEQUENCES:
         sequence = sorted(range(len(found)), key=lambda i: (key(found[i]), found[i].name, i))
         assert _peak(found, _first_fit(found, sequence)) > placement.peak
+
+
+@st.composite
+def pairs(draw: st.DrawFn) -> tuple[list[Block], list[Spacing]]:
+    """Blocks of which some follow one another, a result that may trail its input in each such call."""
+    found, spacings = draw(blocks()), []
+    for call in sorted(draw(st.sets(st.integers(0, CALLS - 1), max_size=3))):
+        first = next((i for i, b in enumerate(found) if b.last == call and b.first < call), None)
+        second = next((i for i, b in enumerate(found) if b.first == call and b.last > call), None)
+        if first is not None and second is not None:
+            below, above = 16 * draw(st.integers(0, 9)), 16 * draw(st.integers(-2, 9))
+            spacings.append(Spacing(first, second, below, above, draw(st.booleans())))
+    return found, spacings
+
+
+@given(pairs())
+def test_pairs_overlap_only_at_their_distances(drawn: tuple[list[Block], list[Spacing]]) -> None:
+    found, spacings = drawn
+    placement = place(found, CALLS, None, spacings)
+    by_pair = {(s.first, s.second): s for s in spacings}
+    for (i, (a, at)), (j, (b, bt)) in combinations(enumerate(zip(found, placement.offsets, strict=True)), 2):
+        apart = at + a.size <= bt or bt + b.size <= at or a.last < b.first or b.last < a.first
+        s = by_pair.get((i, j)) or by_pair.get((j, i))
+        if s is not None:
+            distance = placement.offsets[s.second] - placement.offsets[s.first]
+            apart = apart or distance <= -s.below or distance >= s.above or (s.same and distance == 0)
+        assert apart
+    assert placement.peak >= placement.bound
+    assert placement.peak <= max(place(found, CALLS).peak, placement.bound)
+    assert place(found, CALLS, None, spacings) == placement
+
+
+def test_a_chain_of_pairs_goes_up_and_down() -> None:
+    """Four tensors of 10 blocks each 3 apart need 13, whichever way first fit goes."""
+    found = [Block(f"b{i}", 160, i, i + 1) for i in range(4)]
+    spacings = [Spacing(i, i + 1, 48, 48, False) for i in range(3)]
+    placement = place(found, 5, None, spacings)
+    assert placement.peak == placement.bound == 208
 
 
 def test_nothing_to_place() -> None:

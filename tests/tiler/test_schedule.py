@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 
 import pytest
 from hypothesis import given, settings
@@ -57,7 +57,8 @@ def test_nothing_that_lives_together_overlaps_and_budgets_hold(graph: FusedGraph
         if i in rolled:
             continue
         early = [(o.l1[0], o.tile_bytes) for n in s.calls[i + 1 : i + 2] for o in n.operands if o.ahead]
-        _check_l1(c, [*((v.offset, v.bytes) for v in s.stays if v.first <= i <= v.last), *early])
+        alive = {v.root: (v.offset, v.bytes) for v in s.stays if v.first <= i <= v.last}
+        _check_l1(c, alive, early)
     cold = [(c.cold, c.bytes) for c in s.constants]
     homes = [(at, graph.buffer[r].nbytes) for r, at in s.l3_homes.items()]
     for (a, an), (b, bn) in combinations(cold, 2):
@@ -65,14 +66,44 @@ def test_nothing_that_lives_together_overlaps_and_budgets_hold(graph: FusedGraph
     assert all(a + an <= h or h + hn <= a for a, an in cold for h, hn in homes)
 
 
-def _check_l1(c: CallPlan, stays: list[tuple[int, int]]) -> None:
-    buffers = stays + [(at, o.tile_bytes) for o in c.operands for at in o.l1]
+def _check_l1(c: CallPlan, alive: dict[str, tuple[int, int]], early: list[tuple[int, int]]) -> None:
+    stays = dict(alive)
+    if c.trailing is not None:
+        x, y = (next(o for o in c.operands if o.operand.name == n) for n in (c.trailing.input, c.trailing.result))
+        _check_trailing(c, x, y)
+        (a, an), (b, bn) = stays.pop(x.operand.root), stays.pop(y.operand.root)
+        assert min(a + an, b + bn) - max(a, b) == c.trailing.bytes > 0
+        stays["both"] = min(a, b), max(a + an, b + bn) - min(a, b)
+    buffers = [*stays.values(), *early] + [(at, o.tile_bytes) for o in c.operands for at in o.l1]
     buffers += [(at, size * TARGET.cores) for at, size in c.scratch.values()]
     buffers += [c.accumulator] if c.accumulator else []
     for (a, an), (b, bn) in combinations(buffers, 2):
         assert a + an <= b or b + bn <= a
     assert max(a + n for a, n in buffers) <= c.l1_bytes
     assert all(a % 16 == 0 for a, _ in buffers)
+
+
+def _check_trailing(c: CallPlan, x: OperandPlan, y: OperandPlan) -> None:
+    """No tile writes what a later one reads, nor what it reads itself unless element lies on element."""
+    assert x.level == y.level == "l1"
+    loops = [(v.axis, v.tile) for v in c.loops]
+    tiles = list(_iterations(c, loops))
+    tiles.sort(key=lambda t: [-t[0][v.axis] if v.down else t[0][v.axis] for v in c.loops])
+    reads = [set(_addresses(x, *t)) for t in tiles]
+    later: set[int] = set()
+    for i in reversed(range(len(tiles))):
+        written = _addresses(y, *tiles[i])
+        assert not later & set(written)
+        assert not reads[i] & set(written) or (x.far == y.far and written == _addresses(x, *tiles[i]))
+        later |= reads[i]
+
+
+def _addresses(o: OperandPlan, start: dict[str, int], length: dict[str, int]) -> list[int]:
+    """Bytes of L1 that a tile touches of int8 that stay, in the order of its box."""
+    box = walk.tile_box(o.operand, start, length)
+    places = product(*(range(r.start, r.start + r.count) for r in box))
+    strides = o.operand.far_strides
+    return [o.far + o.operand.far_offset + sum(i * s for i, s in zip(p, strides, strict=True)) for p in places]
 
 
 @given(networks(), SIZES, DEEP)
@@ -121,8 +152,6 @@ def _dense(box: list[int], o: OperandPlan, limits: HopLimits) -> tuple[int, int]
 
 
 def _iterations(c: CallPlan, loops: list[tuple[str, int]]):  # type: ignore[no-untyped-def]
-    from itertools import product
-
     for starts in product(*(range(0, c.axes[a], t) for a, t in loops)):
         start = dict.fromkeys(c.axes, 0) | {a: x for (a, _), x in zip(loops, starts, strict=True)}
         yield start, dict(c.axes) | {a: min(t, c.axes[a] - start[a]) for a, t in loops}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from math import prod
 
 import pytest
 from hypothesis import given, settings
@@ -26,11 +27,12 @@ def _candidates(graph: FusedGraph) -> list[Life]:
 
 
 def _cost(options: tuple[CallOptions, ...], stays: tuple[Life, ...], l1: int) -> tuple[float, ...] | None:
-    """The sum of every call's key with these tensors in L1; None where one does not fit."""
-    where = Where(frozenset(), frozenset(v.root for v in stays))
+    """The sum of every call's key with these tensors in L1, results trailing inputs; None where one does not fit."""
     total = (0.0,) * 4
     for i, o in enumerate(options):
-        room = l1 - sum(-(-v.bytes // 16) * 16 for v in stays if v.first <= i <= v.last)
+        ends = _ends(o, stays, i)
+        where = Where(frozenset(), frozenset(v.root for v in stays), ends)
+        room = l1 - sum(-(-v.bytes // 16) * 16 for v in stays if v.first <= i <= v.last and v.root not in ends)
         found = o.frontier(where, None)
         at = found.at(room) if room >= 0 else None
         if at is None:
@@ -42,6 +44,16 @@ def _cost(options: tuple[CallOptions, ...], stays: tuple[Life, ...], l1: int) ->
 def _left(lives: tuple[Life, ...], stays: tuple[Life, ...], calls: int) -> int:
     """The most bytes in L2 during one call with these tensors in L1."""
     return max(sum(v.bytes for v in lives if v.first <= i <= v.last and v not in stays) for i in range(calls))
+
+
+def _ends(o: CallOptions, stays: tuple[Life, ...], call: int) -> frozenset[str]:
+    """Tensors that a call is the last to read, and the one that it makes: used by one operand, whole."""
+    operands = [x for x in o.bound[0].operands if x.role != "const"]
+    once = [v for v in stays if [x.root for x in operands].count(v.root) == 1]
+    full = [v for v in once if any(x.root == v.root and prod(x.extent) == v.bytes for x in operands)]
+    made = [v.root for v in full if v.first == call]
+    read = [v.root for v in full if v.last == call]
+    return frozenset(made + read) if made and read else frozenset()
 
 
 @settings(max_examples=15)

@@ -26,7 +26,7 @@ def ahead_text(unit: CallUnit) -> str:
             write_function(out, copy)
     out.open(f"static void {name}(void)")
     for copy in copies:
-        out.add(start_line(copy, {loop.axis: "0" for loop in copy.loops}, 0))
+        out.add(start_line(copy, {loop.axis: str(loop.last if loop.down else 0) for loop in copy.loops}, 0))
     out.close()
     return str(out)
 

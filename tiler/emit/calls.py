@@ -22,7 +22,7 @@ from tiler.emit.copies import (
 )
 from tiler.emit.ctext import Lines, comment
 from tiler.emit.unit import CallUnit, size_lines
-from tiler.schedule import Loop, OperandPlan
+from tiler.schedule import Loop, OperandPlan, Trailing
 
 
 def call_text(unit: CallUnit, following: CallUnit | None = None) -> str:
@@ -49,7 +49,7 @@ def call_text(unit: CallUnit, following: CallUnit | None = None) -> str:
 def headline(unit: CallUnit) -> list[str]:
     plan, origin = unit.plan, unit.call.provenance
     evidence = f" ({origin.evidence})" if origin.evidence else ""
-    loops = ", ".join(f"{loop.axis} {loop.tile} of {loop.extent}" for loop in plan.loops)
+    loops = ", ".join(f"{x.axis} {x.tile} of {x.extent}{', downwards' if x.down else ''}" for x in plan.loops)
     tiles = f"{plan.tiles} tiles: {loops}" if plan.loops else "one tile"
     width = max((len(o.operand.name) for o in plan.operands), default=0)
     return [
@@ -57,7 +57,12 @@ def headline(unit: CallUnit) -> list[str]:
         f"nodes {', '.join(origin.nodes) or 'none'}",
         f"{tiles}; L1 {plan.l1_bytes} B; {plan.compute_cycles} cycles computing, {plan.total_cycles} with copies",
         *(f"  {o.operand.name:{width}} {_journey(o)}" for o in plan.operands),
+        *([] if plan.trailing is None else [trailing_words(plan.trailing)]),
     ]
+
+
+def trailing_words(t: Trailing) -> str:
+    return f"{t.result} lies over {t.bytes} B of {t.input}, which no tile still reads when they are written"
 
 
 def _journey(o: OperandPlan) -> str:
@@ -110,7 +115,7 @@ def _body(out: Lines, unit: CallUnit, copies: Sequence[TileCopy], depth: int, ea
     _start_inputs(out, here, loops[depth - 1] if depth else None)
     if inner is not None:
         for copy in (c for c in copies if c.plan.depth == depth + 1 and _is_ahead(c) and not c.plan.ahead):
-            out.add(start_line(copy, {inner.axis: "0"}, current(copy.plan)))
+            out.add(start_line(copy, {inner.axis: str(inner.last if inner.down else 0)}, current(copy.plan)))
     _wait(out, here, depth)
     if early is not None:
         out.add(f"{early}();")
@@ -118,11 +123,18 @@ def _body(out: Lines, unit: CallUnit, copies: Sequence[TileCopy], depth: int, ea
         write_assignments(out, unit)
         out.add(f"gf_team_run({unit.symbol}, &args);")
     else:
-        out.open(f"for (int32_t {inner.axis} = 0; {inner.axis} < {inner.extent}; {inner.axis} += {inner.tile})")
+        out.open(_for(inner))
         out.add(*size_lines((inner,), varying(unit)))
         _body(out, unit, copies, depth + 1)
         out.close()
     _leave(out, here, depth)
+
+
+def _for(loop: Loop) -> str:
+    axis = loop.axis
+    if loop.down:
+        return f"for (int32_t {axis} = {loop.last}; {axis} >= 0; {axis} -= {loop.tile})"
+    return f"for (int32_t {axis} = 0; {axis} < {loop.extent}; {axis} += {loop.tile})"
 
 
 def _is_ahead(copy: TileCopy) -> bool:
@@ -138,9 +150,9 @@ def _start_inputs(out: Lines, here: Sequence[TileCopy], loop: Loop | None) -> No
         if not _is_ahead(copy):
             continue
         assert loop is not None
-        following = f"{loop.axis} + {loop.tile}"
+        following = f"{loop.axis} {'-' if loop.down else '+'} {loop.tile}"
         line = start_line(copy, {loop.axis: following}, f"{current(copy.plan)} ^ 1")
-        out.add(f"if ({following} < {loop.extent}) {line}")
+        out.add(f"if ({following} {'>= 0' if loop.down else f'< {loop.extent}'}) {line}")
 
 
 def _wait(out: Lines, here: Sequence[TileCopy], depth: int) -> None:

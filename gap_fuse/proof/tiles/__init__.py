@@ -2,6 +2,6 @@
 
 from gap_fuse.proof.tiles.l1 import StrayAccess
 from gap_fuse.proof.tiles.one_call import bind_kernel
-from gap_fuse.proof.tiles.running import Declined, run_team, run_tiled
+from gap_fuse.proof.tiles.running import Declined, in_place, run_team, run_tiled
 
-__all__ = ["Declined", "StrayAccess", "bind_kernel", "run_team", "run_tiled"]
+__all__ = ["Declined", "StrayAccess", "bind_kernel", "in_place", "run_team", "run_tiled"]

@@ -43,6 +43,11 @@ class L1:
             self.working.add(name)
             self.pitch[name] = pitch
 
+    def place_over(self, name: str, other: str) -> None:
+        """A result at the very bytes of an operand, which may be written then."""
+        self._raw[name], self._start[name], self._data[name] = self._raw[other], self._start[other], self._data[other]
+        self.working.add(other)
+
     def address(self, name: str) -> int | None:
         return None if name not in self._raw else self._raw[name].ctypes.data + self._start[name]
 

@@ -51,6 +51,7 @@ def run_tiled(
     seed: int = 0,
     dtypes: Mapping[str, str] | None = None,
     flags: Sequence[str] = FLAGS,
+    reused: Mapping[str, str] | None = None,
 ) -> dict[str, np.ndarray]:
     """The results (logical order) of the compiled C, computed in tiles of `tiles` (axes left out are whole).
 
@@ -58,9 +59,11 @@ def run_tiled(
     accumulating implementation run innermost with first/last. Cores run one after the other in random order. Tiles,
     scratch and sums stand between guards in L1 and start as junk; a write outside them, or into an operand, fails.
     Operands of `reads_at` hold junk in the other calls. Raises Declined where the implementation does not take the
-    call, StrayAccess for such a write. `results`, `orders`: see `bind_kernel`; `flags`: the compiler's.
+    call, StrayAccess for such a write. `results`, `orders`: see `bind_kernel`; `flags`: the compiler's; `reused`:
+    results that lie on an operand (see `in_place`).
     """
-    return run_team(kernel, implementation, operands, attrs, tiles, cores, results, orders, seed, dtypes, flags)[0]
+    given = tiles, cores, results, orders, seed, dtypes, flags, reused
+    return run_team(kernel, implementation, operands, attrs, *given)[0]
 
 
 def run_team(
@@ -75,12 +78,14 @@ def run_team(
     seed: int = 0,
     dtypes: Mapping[str, str] | None = None,
     flags: Sequence[str] = FLAGS,
+    reused: Mapping[str, str] | None = None,
 ) -> tuple[dict[str, np.ndarray], Team]:
     """What `run_tiled` answers, and how the team shared the work; StrayAccess too where two cores write one element."""
     bound = bind_kernel(kernel, implementation, operands, attrs, results, orders, dtypes)
     if isinstance(bound, str):
         raise Declined(bound)
-    run = TiledRun(kernel, implementation, *bound, operands, cores, np.random.default_rng(seed), tuple(flags))
+    rng = np.random.default_rng(seed)
+    run = TiledRun(kernel, implementation, *bound, operands, cores, rng, tuple(flags), reused)
     return run.all_tiles(tiles or {}), Team(run.busy, run.unshared)
 
 
@@ -97,9 +102,10 @@ class TiledRun:
         cores: int,
         rng: np.random.Generator,
         flags: tuple[str, ...],
+        reused: Mapping[str, str] | None = None,
     ) -> None:
         self.kernel, self.implementation, self.graph, self.bound = kernel, implementation, graph, bound
-        self.cores, self.rng = cores, rng
+        self.cores, self.rng, self.reused = cores, rng, reused or {}
         self.calls, self.busy, self.unshared = 0, 0, 0.0
         self.sizes: Mapping[str, int] = {}  # of the tile at hand, as formulas read them
         self.operands = {o.name: o for o in bound.operands}
@@ -152,6 +158,9 @@ class TiledRun:
         tile = Tile(self.kernel, self.operands, boxes, ranges, self.bound.attrs)
         l1 = L1(self.rng)
         for name, o in self.operands.items():
+            if name in self.reused:
+                l1.place_over(name, self.reused[name])
+                continue
             data = self._outgoing(o, boxes[name]) if o.role == "out" else self._incoming(o, boxes[name], first, last)
             l1.place(name, data)
         environment = {a: n for a, (_, n) in position.items()} | {"cores": self.cores}
@@ -212,7 +221,7 @@ class TiledRun:
         before = l1.contents()
         self.library.run(args, self.cores, tuple(int(i) for i in self.rng.permutation(self.cores)))
         self.calls += 1
-        if self.cores > 1 and self.calls & (self.calls - 1) == 0:
+        if self.cores > 1 and not self.reused and self.calls & (self.calls - 1) == 0:
             self._watch(args, l1, before, what)
 
     def _watch(self, args: ctypes.Structure, l1: L1, before: Mapping[str, bytes], what: str) -> None:
@@ -253,6 +262,21 @@ class TiledRun:
         flat = self.far[o.name]
         strides = tuple(s * flat.itemsize for s in storage.strides)
         return np.lib.stride_tricks.as_strided(flat[storage.offset :], storage.shape, strides).copy()
+
+
+def in_place(bound: BoundCall) -> list[tuple[str, str]]:
+    """(result, operand) where the implementation says `reuse` and both have the same elements in every tile."""
+    operands = {o.name: o for o in bound.operands}
+    return [
+        (result, name)
+        for result, names_ in bound.reuse.items()
+        for name in names_
+        if name in operands and _same_tiles(operands[name], operands[result])
+    ]
+
+
+def _same_tiles(x: BoundOperand, y: BoundOperand) -> bool:
+    return (x.index, x.extent, x.itemsize) == (y.index, y.extent, y.itemsize)
 
 
 def _positions(extents: Mapping[str, int], tiles: Mapping[str, int]) -> Iterator[dict[str, tuple[int, int]]]:
