@@ -28,8 +28,8 @@ WORTH_SHARING = 200  # cycles that a team saves; kernels that share blocks leave
 @dataclass(eq=False)
 class ImplementationProof:
     """One implementation: calls taken, runs (a call at one tiling; some ragged, some in place), why others were
-    declined, the worst error in ULP (0 where integers are equal), the range of modelled cycles, how many cores wrote at once, the most cycles that a
-    team would save where one core wrote alone, and what is wrong."""
+    declined, the worst error in ULP (0 where integers are equal), the range of modelled cycles, how many cores wrote at
+    once, the most cycles that a team would save where one core wrote alone, and what is wrong."""
 
     kernel: str
     implementation: str
