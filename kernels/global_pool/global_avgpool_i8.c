@@ -9,7 +9,7 @@ void gf_global_avgpool_i8(const void *args) {
     if (a->first)
       for (int32_t c = mine.begin; c < mine.end; c++) acc[c] = 0;
     for (int32_t i = 0; i < a->h * a->w; i++) {
-      const int8_t *restrict x = a->x + (n * a->h * a->w + i) * a->c;
+      const int8_t *restrict x = a->x + (n * a->h * a->w + i) * a->x_pitch;
       for (int32_t c = mine.begin; c < mine.end; c++) acc[c] += x[c] - a->x_zero;
     }
     if (!a->last) continue;

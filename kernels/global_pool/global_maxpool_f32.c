@@ -9,7 +9,7 @@ void gf_global_maxpool_f32(const void *args) {
     if (a->first)
       for (int32_t c = mine.begin; c < mine.end; c++) acc[c] = -INFINITY;
     for (int32_t i = 0; i < a->h * a->w; i++) {
-      const float *restrict x = a->x + (n * a->h * a->w + i) * a->c;
+      const float *restrict x = a->x + (n * a->h * a->w + i) * a->x_pitch;
       for (int32_t c = mine.begin; c < mine.end; c++) acc[c] = x[c] > acc[c] ? x[c] : acc[c];
     }
     if (!a->last) continue;

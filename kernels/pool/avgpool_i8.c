@@ -15,7 +15,7 @@ static void lanes(const gf_avgpool_i8_args *a, const int8_t *x, int32_t h0, int3
   int32_t sum[LANES] = {0};
   for (int32_t r = rows.begin; r < rows.end; r++)
     for (int32_t s = columns.begin; s < columns.end; s++) {
-      const int8_t *v = x + ((h0 + r * a->dilations[0]) * a->x_w + w0 + s * a->dilations[1]) * a->c;
+      const int8_t *v = x + ((h0 + r * a->dilations[0]) * a->x_w + w0 + s * a->dilations[1]) * a->x_pitch;
       for (int32_t c = 0; c < n; c++) sum[c] += v[c];
     }
   const int32_t count = counted(rows, h0, a->dilations[0], a->kernel[0], a->x_h + a->pads[2], a->count_include_pad) *
@@ -34,6 +34,6 @@ void gf_avgpool_i8(const void *args) {
     for (int32_t i = mine.begin; i < mine.end; i++) {
       const int32_t h0 = i / a->q * a->strides[0] - a->x_h_before, w0 = i % a->q * a->strides[1] - a->x_w_before;
       for (int32_t c = 0; c < a->c; c += LANES)
-        lanes(a, a->x + n * a->x_h * a->x_w * a->c + c, h0, w0, GF_MIN(LANES, a->c - c), a->y + (n * a->p * a->q + i) * a->c + c);
+        lanes(a, a->x + n * a->x_h * a->x_w * a->x_pitch + c, h0, w0, GF_MIN(LANES, a->c - c), a->y + (n * a->p * a->q + i) * a->y_pitch + c);
     }
 }

@@ -13,8 +13,8 @@ static taps source(const int32_t *t, int32_t i, int32_t at, int32_t extent) {
 }
 
 static void pixel(const gf_resize_linear_f32_args *a, const float *x, taps h, taps w, float *restrict y) {
-  const float *v00 = x + (h.line[0] * a->x_w + w.line[0]) * a->c, *v01 = x + (h.line[0] * a->x_w + w.line[1]) * a->c;
-  const float *v10 = x + (h.line[1] * a->x_w + w.line[0]) * a->c, *v11 = x + (h.line[1] * a->x_w + w.line[1]) * a->c;
+  const float *v00 = x + (h.line[0] * a->x_w + w.line[0]) * a->x_pitch, *v01 = x + (h.line[0] * a->x_w + w.line[1]) * a->x_pitch;
+  const float *v10 = x + (h.line[1] * a->x_w + w.line[0]) * a->x_pitch, *v11 = x + (h.line[1] * a->x_w + w.line[1]) * a->x_pitch;
   const float fh = (float)h.weight[1] / (float)a->rows[2], fw = (float)w.weight[1] / (float)a->columns[2];
   for (int32_t c = 0; c < a->c; c++) {
     const float top = v00[c] * (1.0f - fw) + v01[c] * fw, bottom = v10[c] * (1.0f - fw) + v11[c] * fw;
@@ -29,6 +29,6 @@ void gf_resize_linear_f32(const void *args) {
     for (int32_t i = mine.begin; i < mine.end; i++) {
       const taps h = source(a->rows, a->p_at + i / a->q, a->x_h_at, a->x_h);
       const taps w = source(a->columns, a->q_at + i % a->q, a->x_w_at, a->x_w);
-      pixel(a, a->x + n * a->x_h * a->x_w * a->c, h, w, a->y + (n * a->p * a->q + i) * a->c);
+      pixel(a, a->x + n * a->x_h * a->x_w * a->x_pitch, h, w, a->y + (n * a->p * a->q + i) * a->y_pitch);
     }
 }

@@ -13,8 +13,8 @@ static taps source(const int32_t *t, int32_t i, int32_t at, int32_t extent) {
 }
 
 static void pixel(const gf_resize_linear_i8_args *a, const int8_t *x, taps h, taps w, int8_t *restrict y) {
-  const int8_t *v00 = x + (h.line[0] * a->x_w + w.line[0]) * a->c, *v01 = x + (h.line[0] * a->x_w + w.line[1]) * a->c;
-  const int8_t *v10 = x + (h.line[1] * a->x_w + w.line[0]) * a->c, *v11 = x + (h.line[1] * a->x_w + w.line[1]) * a->c;
+  const int8_t *v00 = x + (h.line[0] * a->x_w + w.line[0]) * a->x_pitch, *v01 = x + (h.line[0] * a->x_w + w.line[1]) * a->x_pitch;
+  const int8_t *v10 = x + (h.line[1] * a->x_w + w.line[0]) * a->x_pitch, *v11 = x + (h.line[1] * a->x_w + w.line[1]) * a->x_pitch;
   const int32_t w00 = h.weight[0] * w.weight[0], w01 = h.weight[0] * w.weight[1];
   const int32_t w10 = h.weight[1] * w.weight[0], w11 = h.weight[1] * w.weight[1], zero = a->x_zero;
   for (int32_t c = 0; c < a->c; c++) {
@@ -30,6 +30,6 @@ void gf_resize_linear_i8(const void *args) {
     for (int32_t i = mine.begin; i < mine.end; i++) {
       const taps h = source(a->rows, a->p_at + i / a->q, a->x_h_at, a->x_h);
       const taps w = source(a->columns, a->q_at + i % a->q, a->x_w_at, a->x_w);
-      pixel(a, a->x + n * a->x_h * a->x_w * a->c, h, w, a->y + (n * a->p * a->q + i) * a->c);
+      pixel(a, a->x + n * a->x_h * a->x_w * a->x_pitch, h, w, a->y + (n * a->p * a->q + i) * a->y_pitch);
     }
 }

@@ -15,6 +15,6 @@ void gf_resize_nearest(const void *args) {
     for (int32_t i = mine.begin; i < mine.end; i++) {
       const int32_t h = source(a->rows, a->p_at + i / a->q, a->x_h_at, a->x_h);
       const int32_t w = source(a->columns, a->q_at + i % a->q, a->x_w_at, a->x_w);
-      memcpy((uint8_t *)a->y + (n * a->p * a->q + i) * bytes, (const uint8_t *)a->x + ((n * a->x_h + h) * a->x_w + w) * bytes, (size_t)bytes);
+      memcpy((uint8_t *)a->y + (n * a->p * a->q + i) * a->y_pitch * a->T_bytes, (const uint8_t *)a->x + ((n * a->x_h + h) * a->x_w + w) * a->x_pitch * a->T_bytes, (size_t)bytes);
     }
 }
