@@ -32,8 +32,8 @@ static void ahead_conv2d_i8_1(void) {
 static void run_maxpool_i8_0(void) {
   gf_maxpool_i8_args args = {
       .x = GF_L1(1024), .x_n = 1, .x_h = 8, .x_w = 8, .x_c = 16, .x_h_before = 0, .x_h_after = 0, .x_w_before = 0,
-      .x_w_after = 0,
-      .y = GF_L1(0), .y_n = 1, .y_p = 4, .y_q = 4, .y_c = 16,
+      .x_w_after = 0, .x_pitch = 16,
+      .y = GF_L1(0), .y_n = 1, .y_p = 4, .y_q = 4, .y_c = 16, .y_pitch = 16,
       .n = 1, .c = 16, .p = 4, .q = 4, .r = 2, .s = 2,
       .kernel = {2, 2}, .strides = {2, 2}, .dilations = {1, 1}, .pads = {0, 0, 0, 0}, .ceil_mode = 0, .lo = -128,
       .hi = 127,
