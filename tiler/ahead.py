@@ -14,6 +14,7 @@ from math import ceil
 from tiler.choice import CallLayout
 from tiler.cost import align16
 from tiler.homes import Homes
+from tiler.joining import Join, first, saved
 from tiler.near import NearPlan, pieces
 from tiler.options import Picked
 from tiler.stays import Stays
@@ -34,18 +35,42 @@ class Ahead:
 
 
 def start_ahead(
-    homes: Homes, near: NearPlan, stays: Stays, given: frozenset[str], target: Target, wanted: bool = True
+    homes: Homes,
+    near: NearPlan,
+    stays: Stays,
+    joined: Sequence[Sequence[Join]],
+    given: frozenset[str],
+    target: Target,
+    wanted: bool = True,
 ) -> Ahead:
-    """What starts early; `given` are the roots of the graph's inputs, nothing does unless `wanted`."""
-    plan = _Plan(homes, near, stays, given, target)
+    """What starts early; `joined` says per call what comes together, `given` are the roots of the graph's inputs.
+    Nothing starts early unless `wanted`."""
+    plan = _Plan(homes, near, stays, joined, given, target)
     for i in range(1, len(homes.picked) if wanted else 0):
         plan.start(i)
     return Ahead(tuple(plan.started), tuple(plan.layouts), tuple(plan.ends), tuple(plan.cycles()))
 
 
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """What one copy brings: operands by position, bytes of L1 from the first one's on, cycles of waiting for it."""
+
+    operands: tuple[int, ...]
+    bytes: int
+    cycles: float
+
+
 class _Plan:
-    def __init__(self, homes: Homes, near: NearPlan, stays: Stays, given: frozenset[str], target: Target) -> None:
-        self.homes, self.near, self.stays, self.target = homes, near, stays, target
+    def __init__(
+        self,
+        homes: Homes,
+        near: NearPlan,
+        stays: Stays,
+        joined: Sequence[Sequence[Join]],
+        given: frozenset[str],
+        target: Target,
+    ) -> None:
+        self.homes, self.near, self.stays, self.joined, self.target = homes, near, stays, joined, target
         self.picked, self.layouts, self.ends = homes.picked, list(near.layouts), list(near.ends)
         self.started: list[frozenset[int]] = [frozenset() for _ in homes.picked]
         self.written: dict[str, int] = {**dict.fromkeys(given, -1), **_last_writers(homes.picked)}
@@ -54,40 +79,45 @@ class _Plan:
         self.saved = [0.0] * len(homes.picked)
 
     def start(self, call: int) -> None:
-        """The operands of a call, the longest copies first, while the call before has cycles that hide them."""
+        """The copies of a call, the longest first, while the call before has cycles that hide them."""
         before = call - 1
         if {before, call} & self.rolled or not _streams_only(self.picked[before]):
             return
-        p = self.picked[call]
-        for k in sorted(self._able(call), key=lambda k: (-p.choice.first[k], k)):
+        able = [item for item in self._items(call) if all(self._arrived(call, k) for k in item.operands)]
+        for item in sorted(able, key=lambda item: (-item.cycles, item.operands)):
             left = self.picked[before].choice.compute_cycles - self.beside[before]
-            place = self._place(call, k) if left > 0 else None
+            place = self._place(call, item) if left > 0 else None
             if place is not None:
-                self._take(call, k, place)
+                self._take(call, item, place)
 
-    def _able(self, call: int) -> Iterator[int]:
-        """Operands that are copied from L2 before the call's loops, complete there before the call before."""
-        p = self.picked[call]
+    def _items(self, call: int) -> Iterator[_Item]:
+        """What is copied from L2 before the call's loops."""
+        p, together = self.picked[call], {k for join in self.joined[call] for k in join.operands}
+        hop = self.target.hops["l2_l1"]
+        yield from (_Item(join.operands, align16(join.bytes), first(join, hop)) for join in self.joined[call])
         for k, o in enumerate(p.bound.operands):
-            first = p.choice.depth[k] == 0 or (p.choice.depth[k] == 1 and p.choice.double[k])
-            if o.role == "out" or not first or not p.choice.tile_bytes[k] or o.name in self.homes.stages[call]:
-                continue
-            if self._arrived(o.root) < call - 1:
-                yield k
+            once = p.choice.depth[k] == 0 or (p.choice.depth[k] == 1 and p.choice.double[k])
+            copied = o.role != "out" and p.choice.tile_bytes[k] and o.name not in self.homes.stages[call]
+            if once and copied and k not in together:
+                yield _Item((k,), align16(p.choice.tile_bytes[k]), p.choice.first[k])
 
-    def _arrived(self, root: str) -> int:
-        """The call behind which a root is whole in L2."""
+    def _arrived(self, call: int, k: int) -> bool:
+        """Whether an operand's root is whole in L2 before the call before."""
+        root = self.picked[call].bound.operands[k].root
         fetched = self.homes.fetched.get(root)
-        return self.written.get(root, -1) if fetched is None else fetched[0].wait - 1
+        return (self.written.get(root, -1) if fetched is None else fetched[0].wait - 1) < call - 1
 
-    def _place(self, call: int, k: int) -> int | None:
-        """Where the operand's first tile lies if it comes early: where it is, or the first free bytes."""
-        size = align16(self.picked[call].choice.tile_bytes[k])
-        own = self.layouts[call].buffers[k][0]
-        taken = [*self._taken(call - 1), *(s for s in self._taken(call) if s != (own, own + size))]
-        if all(end <= own or own + size <= at for at, end in taken):
+    def _place(self, call: int, item: _Item) -> int | None:
+        """Where an early copy goes: where it would go in time, or the first free bytes."""
+        own = self._at(call, item)
+        others = [(at, end) for at, end in self._taken(call) if end <= own or at >= own + item.bytes]
+        taken = [*self._taken(call - 1), *others]
+        if all(end <= own or own + item.bytes <= at for at, end in taken):
             return own
-        return _free(taken, size, self.target.budget("l1"))
+        return _free(taken, item.bytes, self.target.budget("l1"))
+
+    def _at(self, call: int, item: _Item) -> int:
+        return self.layouts[call].buffers[item.operands[0]][0]
 
     def _taken(self, call: int) -> list[Span]:
         """Bytes in use during a call, what comes early for it left out."""
@@ -95,23 +125,25 @@ class _Plan:
         spans = [(self.near.stays[v.root], self.near.stays[v.root] + align16(v.bytes)) for v in alive]
         return [*spans, *_buffers(self.picked[call], self.layouts[call], self.target.cores)]
 
-    def _take(self, call: int, k: int, place: int) -> None:
-        p, layout = self.picked[call], self.layouts[call]
+    def _take(self, call: int, item: _Item, place: int) -> None:
+        layout, moved = self.layouts[call], place - self._at(call, item)
         buffers = list(layout.buffers)
-        buffers[k] = (place, *buffers[k][1:])
+        for k in item.operands:
+            buffers[k] = (buffers[k][0] + moved, *buffers[k][1:])
         self.layouts[call] = replace(layout, buffers=tuple(buffers))
-        self.started[call] |= {k}
-        end = place + align16(p.choice.tile_bytes[k])
+        self.started[call] |= set(item.operands)
+        end = place + item.bytes
         self.ends[call - 1], self.ends[call] = max(self.ends[call - 1], end), max(self.ends[call], end)
-        self.beside[call - 1] += p.choice.first[k]
-        self.saved[call] += p.choice.first[k]
+        self.beside[call - 1] += item.cycles
+        self.saved[call] += item.cycles
 
     def cycles(self) -> Iterator[int]:
         """Of each call: what it no longer waits for off, what no longer hides behind its computing on."""
-        for p, beside, saved in zip(self.picked, self.beside, self.saved, strict=True):
+        hop = self.target.hops["l2_l1"]
+        for p, joined, beside, less in zip(self.picked, self.joined, self.beside, self.saved, strict=True):
             compute, total = p.choice.compute_cycles, p.choice.total_cycles
             longer = max(compute, beside) - max(compute, p.choice.beside)
-            yield ceil(round(total + longer - saved, 6))
+            yield ceil(round(total + longer - less - sum(saved(join, p.choice, hop) for join in joined), 6))
 
 
 def _last_writers(picked: Sequence[Picked]) -> Mapping[str, int]:
@@ -136,8 +168,8 @@ def _buffers(p: Picked, layout: CallLayout, cores: int) -> list[Span]:
 def _free(taken: Sequence[Span], size: int, l1: int) -> int | None:
     """The first byte of the lowest free bytes."""
     at = 0
-    for first, end in sorted(taken):
-        if at + size <= first:
+    for begin, end in sorted(taken):
+        if at + size <= begin:
             return at
         at = max(at, end)
     return at if at + size <= l1 else None

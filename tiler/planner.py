@@ -15,6 +15,7 @@ from tiler.bounds import call_bytes, network_bounds
 from tiler.cost import align16
 from tiler.decision import smallest_l1
 from tiler.fused import groups
+from tiler.joining import Join, joins
 from tiler.liveness import Life, activation_lives, constant_outputs, input_roots, most_live
 from tiler.memory import Memory, decide_memory
 from tiler.objective import Objective, objective_of
@@ -87,8 +88,20 @@ def planned(graph: FusedGraph, asked: Question) -> Schedule:
     lives = activation_lives(graph)
     memory = decide_memory(graph, options, lives, asked.target, asked.objective, asked.fused)
     given = frozenset(input_roots(graph))
-    ahead = start_ahead(memory.homes, memory.near, memory.stays, given, asked.target, wanted=asked.fused)
-    return _Assembly(graph, asked.target, options, lives, memory, ahead).schedule()
+    joined = _joined(memory, asked.target, exact=not asked.objective.cycles)
+    ahead = start_ahead(memory.homes, memory.near, memory.stays, joined, given, asked.target, wanted=asked.fused)
+    return _Assembly(graph, asked.target, options, lives, memory, joined, ahead).schedule()
+
+
+def _joined(memory: Memory, target: Target, exact: bool) -> tuple[tuple[Join, ...], ...]:
+    """Per call the constants that come together; in rolled groups each comes by itself. `exact`: for no byte more."""
+    homes, hop = memory.homes, target.hops["l2_l1"]
+    rolled = {first + i for first, roll in memory.stays.rolls.items() for i in range(len(roll.calls))}
+    apart: Mapping[str, int] = {}
+    return tuple(
+        joins(p, layout, apart if i in rolled else homes.resident, hop, exact)
+        for i, (p, layout) in enumerate(zip(homes.picked, memory.near.layouts, strict=True))
+    )
 
 
 @dataclass(frozen=True)
@@ -108,13 +121,14 @@ class _Assembly:
         options: Sequence[CallOptions],
         lives: Sequence[Life],
         memory: Memory,
+        joined: Sequence[Sequence[Join]],
         ahead: Ahead,
     ) -> None:
         self.graph, self.target, self.options, self.lives = graph, target, options, lives
         self.memory, self.homes, self.near = memory, memory.homes, memory.near
         spans = [(first, first + len(plan.calls) - 1) for first, plan in memory.stays.rolls.items()]
         self.homed = [widened(v, spans) for v in lives if v.root in memory.homes.activations]  # in L2
-        self.ahead = ahead
+        self.joined, self.ahead = joined, ahead
         self.constants = self._constants()
         self.deep = self._deep_layout()
 
@@ -262,6 +276,8 @@ class _Assembly:
                 o, choice.depth[i], (), 0, "l1", self.near.stays[o.root], None, choice.bytes[i], choice.transfers[i]
             )
         stage = self.homes.stages[number].get(o.name)
+        join = next((j for j in self.joined[number] if i in j.operands), None)
+        moved = _shares(join, i) if join is not None else (choice.bytes[i], choice.transfers[i])
         return OperandPlan(
             operand=o,
             depth=choice.depth[i],
@@ -270,9 +286,11 @@ class _Assembly:
             level="l2" if stage is None else "l3",
             far=self._far(o.root) if stage is None else {**self.deep.cold, **self.deep.homes}[o.root],
             stage=stage,
-            bytes=choice.bytes[i],
-            transfers=choice.transfers[i],
+            bytes=moved[0],
+            transfers=moved[1],
             ahead=i in self.ahead.started[number],
+            span=join.bytes if join is not None and i == join.operands[0] else 0,
+            joined=join is not None and i != join.operands[0],
         )
 
     def _far(self, root: str) -> int:
@@ -318,6 +336,12 @@ class _Assembly:
         if stalls:
             notes.append(f"{stalls} cycles are spent waiting for constants from L3")
         return tuple(notes)
+
+
+def _shares(join: Join, operand: int) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    """Bytes and transfers of one of the operands that come together: all the first one's."""
+    leads = operand == join.operands[0]
+    return {"l2_l1": join.bytes if leads else 0}, {"l2_l1": join.commands if leads else 0}
 
 
 def _total(calls: Sequence[CallPlan], hop: str, what: str) -> int:

@@ -63,8 +63,10 @@ class OperandPlan:
     `depth` is the number of loops around its copy: 0 = once before all loops, d = in the body of loops[d-1]. Inputs
     are copied when entering the body, outputs when leaving it. `l1` holds one L1 byte offset, or two when
     double-buffered. `level` is the home of the far side: "l2" at byte offset `far`, or "l3", where every tile passes
-    through `stage` (an L2 byte offset). `ahead`: the copy of its first tile is started by the call before, and belongs
-    to this one's counts. `bytes` and `transfers` count per hop, over the whole call, key "l2_l1" / "l3_l2".
+    through `stage` (an L2 byte offset). `span`: its one copy has so many bytes and brings the operands behind it too,
+    each of which is `joined` and not copied itself. `ahead`: the copy of its first tile is started by the call before,
+    and belongs to this one's counts. `bytes` and `transfers` count per hop, over the whole call, key "l2_l1" /
+    "l3_l2".
     """
 
     operand: BoundOperand
@@ -77,6 +79,8 @@ class OperandPlan:
     bytes: Mapping[str, int]
     transfers: Mapping[str, int]
     ahead: bool = False
+    span: int = 0
+    joined: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from itertools import combinations, product
+from itertools import combinations, product, takewhile
 
 import pytest
 from hypothesis import given, settings
@@ -114,7 +114,8 @@ def test_bytes_and_transfers_are_those_of_a_walk(graph: FusedGraph, l1: int, l2:
     rolled = {i for r in s.rolls for i in range(r.first, r.last + 1)}
     for i, c in enumerate(s.calls):
         for o in c.operands:
-            assert i in rolled or (o.bytes, o.transfers) == _walked(c, o)
+            assert i in rolled or o.span or o.joined or (o.bytes, o.transfers) == _walked(c, o)
+        _check_joined(c)
     for hop in ("l2_l1", "l3_l2"):
         whole = [t for t in s.transfers if t.start >= 0] if hop == "l3_l2" else []
         assert s.bytes[hop] == sum(o.bytes.get(hop, 0) for c in s.calls for o in c.operands) + sum(
@@ -123,6 +124,20 @@ def test_bytes_and_transfers_are_those_of_a_walk(graph: FusedGraph, l1: int, l2:
     for c in s.calls:
         assert sum(o.bytes["l2_l1"] for o in c.operands) >= c.bound_bytes["l2_l1"]
     assert s.bounds.compute_cycles <= s.compute_cycles <= s.total_cycles
+
+
+def _check_joined(c: CallPlan) -> None:
+    """One copy brings the bytes from its own operand's to the end of the last joined, the same on both sides."""
+    for k, first in enumerate(c.operands):
+        if not first.span:
+            continue
+        behind = list(takewhile(lambda o: o.joined, c.operands[k + 1 :]))
+        assert behind
+        assert first.span == behind[-1].far + behind[-1].tile_bytes - first.far
+        assert first.bytes == {"l2_l1": first.span}
+        assert first.transfers == {"l2_l1": -(-first.span // TARGET.hops["l2_l1"].max_bytes)}
+        assert all(o.l1[0] - first.l1[0] == o.far - first.far and not sum(o.bytes.values()) for o in behind)
+        assert first.span - sum(o.tile_bytes for o in (first, *behind)) < 16 * len(behind)
 
 
 def _walked(c: CallPlan, o: OperandPlan) -> tuple[dict[str, int], dict[str, int]]:

@@ -108,7 +108,7 @@ def test_fused_is_never_worse_than_layer_by_layer(graph: FusedGraph, l1: int, wh
     assert not apart.stays
     assert not apart.rolls
     best = [picked for o in options if isinstance(picked := o.pick(l1), Picked)]
-    assert apart.total_cycles == sum(p.choice.total_cycles for p in best)
+    assert apart.total_cycles <= sum(p.choice.total_cycles for p in best)
     assert _measure(fused, what) <= _measure(apart, what)
 
 

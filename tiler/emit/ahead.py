@@ -17,7 +17,7 @@ def ahead_text(unit: CallUnit) -> str:
     name = ahead_name(unit)
     if name is None:
         return ""
-    copies = [tile_copy(unit, o) for o in unit.plan.operands if o.ahead]
+    copies = [tile_copy(unit, o) for o in unit.plan.operands if o.ahead and not o.joined]
     out = Lines()
     out.add(*comment([f"{unit.plan.call}: copies that start while the call before computes"]))
     out.add(f"static gf_ticket {', '.join(_declared(c) for c in copies)};")

@@ -27,7 +27,7 @@ from tiler.schedule import Loop, OperandPlan, Trailing
 
 def call_text(unit: CallUnit, following: CallUnit | None = None) -> str:
     """The copies' functions and `static void run_CALL(void)`; it starts what the call `following` it wants early."""
-    copies = [tile_copy(unit, o) for o in unit.plan.operands if o.level not in ("l1", "ring")]
+    copies = [tile_copy(unit, o) for o in unit.plan.operands if o.level not in ("l1", "ring") and not o.joined]
     out = Lines()
     out.add(*comment(headline(unit)))
     for copy in copies:
@@ -71,9 +71,11 @@ def _journey(o: OperandPlan) -> str:
         return f"{arrow} L1 + {o.far}, rows: {o.operand.buffer}"
     if o.level == "l1":
         return f"{arrow} L1 + {o.far}, stays: {o.operand.buffer}"
+    if o.joined:
+        return f"{arrow} {o.level.upper()} + {o.far}, with the operand before: {o.operand.buffer}"
     stage = f" through L2 + {o.stage}" if o.stage is not None else ""
     moved = sum(o.bytes.values())
-    tiles = f"{moved} B" if moved == o.tile_bytes else f"{moved} B in tiles of {o.tile_bytes}"
+    tiles = f"{moved} B" if moved == o.tile_bytes or o.span else f"{moved} B in tiles of {o.tile_bytes}"
     double = ", double-buffered" if len(o.l1) > 1 else ""
     early = ", started by the call before" if o.ahead else ""
     return f"{arrow} {o.level.upper()} + {o.far}{stage}, {tiles}{double}{early}: {o.operand.buffer}"

@@ -152,7 +152,7 @@ def start_line(copy: TileCopy, at: Mapping[str, str], buffer: str | int) -> str:
     """Start the copy of the current tile, or of the tile where some axes stand `at` other places."""
     plan = copy.plan
     if copy.is_plain:
-        size = copy.extents[0] * plan.operand.itemsize
+        size = plan.span or copy.extents[0] * plan.operand.itemsize
         where = f"GF_L2({copy.far}), {near(plan, buffer)}, {size}"
         return f"gf_copy_bytes(GF_L2_L1, {copy.direction}, {where}, &{ticket(copy, buffer)});"
     axes = [at.get(loop.axis, loop.axis) for loop in copy.loops]

@@ -52,7 +52,8 @@ def config_header(schedule: Schedule, target: Target) -> str:
 
 def _early(schedule: Schedule) -> list[tuple[int, int, int]]:
     """What is started one call early: first byte, bytes, the call it is for."""
-    return [(o.l1[0], o.tile_bytes, i) for i, call in enumerate(schedule.calls) for o in call.operands if o.ahead]
+    early = [(i, o) for i, call in enumerate(schedule.calls) for o in call.operands if o.ahead and not o.joined]
+    return [(o.l1[0], o.span or o.tile_bytes, i) for i, o in early]
 
 
 def _deep_sizes(schedule: Schedule, deep: int) -> list[str]:
