@@ -61,6 +61,14 @@ def requantise(acc: np.ndarray, mul: np.ndarray, right: np.ndarray) -> np.ndarra
     return rounded
 
 
+def add_scaled(a: np.ndarray, a_mul: int, b: np.ndarray, b_mul: int, right: int) -> np.ndarray:
+    """round((a * a_mul + b * b_mul) / 2**right), halves up, in int64: two quantised tensors, less their zero points,
+    on one scale."""
+    total = a.astype(np.int64) * a_mul + b.astype(np.int64) * b_mul
+    rounded: np.ndarray = (total + (1 << (right - 1))) >> right
+    return rounded
+
+
 def saturate(value: np.ndarray, zero: int, lo: int, hi: int) -> np.ndarray:
     """Add the zero point and clamp to [lo, hi]; int8."""
     clamped: np.ndarray = np.clip(value + zero, lo, hi).astype(np.int8)

@@ -37,6 +37,7 @@ class _Checker:
         self.attrs = {a.name for a in kernel.attrs}
         self.groups = {d[1:] for o in kernel.operands for d in o.dims if d.startswith("*")}
         self.axes = dict(kernel.axes)
+        self.optional = {o.name for o in kernel.inputs if o.optional}  # in formulas 1 where given, else 0
 
     def at(self, *path: str) -> Marked:
         """The value under the keys of `path`, or the deepest that exists."""
@@ -191,12 +192,12 @@ class _Checker:
                     self.problems.append(
                         here(key).error(f"`{name}` is unknown in {key}", did_you_mean(name, sorted(known)))
                     )
-        tile_names = axes | self.symbols | self.attrs | {"cores"} | self._tile_extents(i)
+        tile_names = axes | self.symbols | self.attrs | self.optional | {"cores"} | self._tile_extents(i)
         self.bound(i.cycles, tile_names, here("cycles"), "cycles")
         for s in i.scratch:
             self.bound(s.bytes, tile_names, here("scratch"), f"the bytes of `{s.name}`")
         for text, condition in i.when:
-            self.bound(condition, self.symbols | self.attrs, here("when"), f"`when: {text}`")
+            self.bound(condition, self.symbols | self.attrs | self.optional, here("when"), f"`when: {text}`")
         for file in (i.source, i.generate[0] if i.generate else None):
             if file and not (self.kernel.folder / file).is_file():
                 self.problems.append(here("source").error(f"there is no file {file} in the kernel's folder"))

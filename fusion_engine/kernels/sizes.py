@@ -19,18 +19,19 @@ class Sizes:
 
     `sizes` maps symbols to ints and groups (without the star) to tuples; what differs between the parts of a variadic
     operand is a tuple of them, in order. `shapes`/`dtypes` are those of the outputs; `attrs` has every attribute,
-    defaults filled in.
+    defaults filled in; `present` says of every optional operand whether it is given (1) or absent (0).
     """
 
     sizes: Mapping[str, Any]
     shapes: Mapping[str, Shape]
     dtypes: Mapping[str, str]
     attrs: Mapping[str, CallAttr]
+    present: Mapping[str, int]
 
     @property
     def environment(self) -> dict[str, Any]:
-        """Sizes and attributes together, for expressions."""
-        return {**self.sizes, **self.attrs}
+        """Sizes, attributes and which optional operands are there, for expressions."""
+        return {**self.sizes, **self.attrs, **self.present}
 
 
 class MisfitError(ValueError):
@@ -71,7 +72,8 @@ def _solve(
     for o in kernel.outputs:
         _unify_dtype(kernel, o, dtypes.get(o.name), variables)
     result_dtypes = {o.name: variables.get(o.dtype, o.dtype) for o in kernel.outputs}
-    return Sizes(env, results, result_dtypes, filled)
+    present = {o.name: int(o.name in shapes) for o in kernel.inputs if o.optional}
+    return Sizes(env, results, result_dtypes, filled, present)
 
 
 # ---- attributes and element types ----

@@ -131,7 +131,7 @@ def _candidate(
 ) -> Candidate:
     """One entry with one storage of the results. Raises DeclinedError."""
     env = _environment(facts, compiled, base, made)
-    _check_storage(compiled, s, entry, env, made)
+    _check_storage(facts, compiled, s, entry, env, made)
     for conditions in (compiled.variant.where, entry.when):
         broken = broken_condition(conditions, env)
         if broken is not None:
@@ -166,12 +166,14 @@ def _environment(facts: Facts, compiled: Compiled, base: Environment, made: tupl
     return Environment({**base, **results}, late, base)
 
 
-def _check_storage(compiled: Compiled, s: Solution, entry: EmitEntry, env: Environment, made: tuple[Made, ...]) -> None:
-    stored = store_captures(entry, env, compiled.rule.given, compiled.variant.results)
+def _check_storage(
+    facts: Facts, compiled: Compiled, s: Solution, entry: EmitEntry, env: Environment, made: tuple[Made, ...]
+) -> None:
+    stored = store_captures(facts, entry, env, compiled.rule.given, compiled.variant.results)
     if isinstance(stored, Cause):
         raise DeclinedError(stored)
     env.update(stored)
-    misfit = inner_misfit(entry, s.pairs, env, made)
+    misfit = inner_misfit(facts, entry, s.pairs, env, made)
     if misfit is not None:
         raise DeclinedError(misfit)
 

@@ -72,7 +72,7 @@ def _not_stored_so(name: str, reason: str, wanted: StoredType | None) -> Cause:
 
 
 def store_captures(
-    entry: EmitEntry, env: Mapping[str, Any], given: Mapping[str, CaptureType], results: tuple[str, ...]
+    facts: Facts, entry: EmitEntry, env: Mapping[str, Any], given: Mapping[str, CaptureType], results: tuple[str, ...]
 ) -> dict[str, Binding] | Cause:
     """Captures with the storage that the entry takes (constants quantised where need be), or the reason against."""
     changed: dict[str, Binding] = {}
@@ -82,7 +82,7 @@ def store_captures(
         value = env[name]
         parts = value if isinstance(value, tuple) else (value,)
         for part in parts:
-            fitted = _fit(name, part, wanted, given.get(name))
+            fitted = _fit(facts, name, part, wanted, given.get(name))
             if isinstance(fitted, str):
                 return _not_stored_so(name, fitted, wanted)
             if fitted is not None and not isinstance(value, tuple):
@@ -90,7 +90,7 @@ def store_captures(
     return changed
 
 
-def _fit(name: str, value: Any, wanted: StoredType, given: CaptureType | None) -> Binding | str | None:
+def _fit(facts: Facts, name: str, value: Any, wanted: StoredType, given: CaptureType | None) -> Binding | str | None:
     """A binding to use instead, None where the bound one will do, or the reason against."""
     if not isinstance(value, Binding):
         return None  # absent, or a number: the entry's expressions give it a meaning
@@ -99,14 +99,10 @@ def _fit(name: str, value: Any, wanted: StoredType, given: CaptureType | None) -
         return None  # a bias: stored(b, scale) computes it at compile time
     if value.quantisation is None:
         return _at_compile_time(value, wanted, given) or f"no {wanted.dtype} storage for {name}: it is {value.dtype}"
-    dtype = _stored_dtype(value)
+    dtype = None if value.stored is None else facts.view.values[value.stored].dtype
     if dtype is not None and dtype != wanted.dtype:
         return f"no {wanted.dtype} storage for {name}: it is stored as {dtype}"
     return _unlike(name, wanted, value.quantisation, value.shape)
-
-
-def _stored_dtype(value: Binding) -> str | None:
-    return None if value.stored_const is None else value.stored_const.dtype.name
 
 
 def _unlike(
@@ -144,16 +140,22 @@ def _at_compile_time(value: Binding, wanted: StoredType, given: CaptureType | No
 
 
 def inner_misfit(
-    entry: EmitEntry, pairs: tuple[InnerPair, ...], env: Mapping[str, Any], made: tuple[Made, ...]
+    facts: Facts, entry: EmitEntry, pairs: tuple[InnerPair, ...], env: Mapping[str, Any], made: tuple[Made, ...]
 ) -> Cause | None:
     """Why the entry may not absorb the quantisations inside the match."""
     allowed = dict(entry.inner)
+    stored = {b.stored for n in entry.stored if isinstance(b := env.get(n), Binding)}
     for pair in pairs:
         label = pair.label.split(".")[-1]
         if pair.moved and any(m.quantisation == pair.quantisation for m in made):
             continue
+        if facts.view.nodes[pair.nodes[-1]].outputs[0] in stored:
+            continue  # the entry takes it with a scale of its own
         if pair.label not in allowed:
-            change = f"`inner: {{{label}: same_as(y)}}` allows a quantisation equal to that of the result y"
+            change = (
+                f"`inner: {{{label}: same_as(y)}}` allows a quantisation equal to that of the result y, "
+                f"`stored: {{{label}: int8}}` any: the kernel must round as it does"
+            )
             return Cause(f"{label} is quantised inside the match", "QuantizeLinear - DequantizeLinear", "none", change)
         like = env.get(allowed[pair.label])
         if not isinstance(like, Binding) or like.quantisation != pair.quantisation:

@@ -19,7 +19,7 @@ from gap_fuse.proof.draft import Draft, NotDrawable, to_model
 from gap_fuse.proof.evaluating import by_onnxruntime, draw_feeds, in_float64
 from gap_fuse.proof.judging import Truth, Verdict, judge, slack_of, summands
 from gap_fuse.proof.patterns import draw_variant
-from gap_fuse.proof.storing import inner_roundings, store_captures, store_result
+from gap_fuse.proof.storing import inner_roundings, store_captures, store_result, stored_inside
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -149,13 +149,14 @@ def _stored(draft: Draft, entry: EmitEntry) -> Draft:
     stored = store_captures(draft, entry)
     if "y" not in entry.stored:
         return stored
-    real = to_model(stored)
+    names = [*stored.results, *stored_inside(stored, entry)]
+    real = to_model(stored, names)
     with np.errstate(all="ignore"):
-        answers = by_onnxruntime(real, draw_feeds(real, stored.choices.values, stored.limits))
-    low, high = (float(f([f(a) for a in answers if a.size])) for f in (np.min, np.max))
-    if not (np.isfinite(low) and np.isfinite(high)):
+        answers = by_onnxruntime(real, draw_feeds(real, stored.choices.values, stored.limits), names)
+    ranges = {n: (float(np.min(a)), float(np.max(a))) for n, a in zip(names, answers, strict=True) if a.size}
+    if not all(np.isfinite(end) for span in ranges.values() for end in span):
         raise NotDrawable("the real result is not finite: what it is quantised to is nobody's promise")
-    return store_result(stored, entry, low, high)
+    return store_result(stored, entry, ranges)
 
 
 def truth_of(model: onnx.ModelProto, feeds: Arrays) -> Truth:

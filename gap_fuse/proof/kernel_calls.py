@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
@@ -41,18 +41,29 @@ def calls_of(
     seed: int,
     done: Callable[[], None] = lambda: None,
 ) -> dict[str, list[KernelCall]]:
-    """Up to `most` calls of every kernel; `done` is called once per rule."""
-    found: dict[str, list[KernelCall]] = {k.name: [] for k in wanted}
+    """Up to `most` calls of every kernel, of each form that rules give it; `done` is called once per rule."""
+    names = {k.name for k in wanted}
+    found = {f: list[KernelCall]() for r in library.rules for _, _, e in _entries(r) for f in _forms(e, names)}
     for rule in library.rules:
         bench = Bench(rule, library.classes, kernels)
         for variant, at, entry in _entries(rule):
-            if any(len(found.get(c.kernel, ())) < most for c in entry.calls if c.kernel in found):
-                _harvest(bench, variant, at, entry, found, most, seed)
+            _harvest(bench, variant, at, entry, found, most, seed)
         done()
-    for kernel in wanted:
-        if not found[kernel.name]:
-            found[kernel.name] = draw_calls(kernel, most, seed)
-    return found
+    by_name = {k.name: [c for f, calls in found.items() if f.kernel == k.name for c in calls] for k in wanted}
+    return {k.name: by_name[k.name] or draw_calls(k, most, seed) for k in wanted}
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A kernel and which of its operands are given: an optional one makes another call of it."""
+
+    kernel: str
+    operands: frozenset[str]
+
+
+def _forms(entry: EmitEntry, kernels: Collection[str]) -> tuple[_Form, ...]:
+    made = (_Form(c.kernel, frozenset(dict(c.args))) for c in entry.calls if c.kernel in kernels)
+    return tuple(dict.fromkeys(made))
 
 
 def _entries(rule: Rule) -> list[tuple[Variant, int, EmitEntry]]:
@@ -64,13 +75,14 @@ def _harvest(
     variant: Variant,
     at: int,
     entry: EmitEntry,
-    found: dict[str, list[KernelCall]],
+    found: dict[_Form, list[KernelCall]],
     most: int,
     seed: int,
 ) -> None:
     coverage = Coverage()
+    forms = _forms(entry, {f.kernel for f in found})
     for number in range(4 * most):
-        if all(len(found[c.kernel]) >= most for c in entry.calls if c.kernel in found):
+        if all(len(found[f]) >= most for f in forms):
             return
         text = f"{seed}/{bench.rule.name}/{variant.name}/{at}/{number}"
         try:
@@ -83,8 +95,9 @@ def _harvest(
         except (NotDrawable, GapFuseError):
             continue
         for name, call in _calls(graph, values, f"rule {bench.rule.name} ({variant.name})"):
-            if name in found and len(found[name]) < 2 * most:
-                found[name].append(call)
+            for form in forms:
+                if form.kernel == name and len(found[form]) < 2 * most:
+                    found[form].append(call)
 
 
 def _calls(graph: FusedGraph, values: Mapping[str, np.ndarray], source: str) -> list[tuple[str, KernelCall]]:

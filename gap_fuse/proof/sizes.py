@@ -18,7 +18,7 @@ def draw_sizes(draft: Draft) -> None:
         elif isinstance(what, str) and "dims of" in what:
             dims, extents = what.split(" dims of ")
             draft.sizes[name] = tuple(one(draft, extents) for _ in range(one(draft, dims)))
-        elif isinstance(what, str) and not what.startswith("shape "):
+        elif isinstance(what, str) and not what.startswith(("shape ", "like ")):
             draft.sizes[name] = _coinciding(draft, one(draft, what), what)
     for type_ in draft.rule.given.values():
         for dim in type_.dims or ():
@@ -61,6 +61,8 @@ def _value(draft: Draft, text: str) -> int:
 def capture_shape(draft: Draft, name: str, given: CaptureType | None) -> tuple[int, ...]:
     """The extents of a captured tensor: as `draw` wishes, as `given` says, or one that broadcasts."""
     wish = draft.rule.draw.get(name)
+    if isinstance(wish, str) and wish.startswith("like "):
+        return _shape_like(draft, wish.removeprefix("like ").strip())
     if isinstance(wish, str) and wish.startswith("shape "):
         choice = draft.choices.pick(wish.removeprefix("shape ").split(" | "), ("draw", name))
         return tuple(one(draft, d.strip()) for d in choice.strip("[] ").split(",") if d.strip())
@@ -70,6 +72,14 @@ def capture_shape(draft: Draft, name: str, given: CaptureType | None) -> tuple[i
     for dim in given.dims:
         shape.extend(draft.sizes[dim[1:]] if dim.startswith("*") else (one(draft, dim),))
     return tuple(shape)
+
+
+def _shape_like(draft: Draft, name: str) -> tuple[int, ...]:
+    """That of a value of the pattern which stands before it."""
+    made = draft.names.get(name)
+    if made is None:
+        raise NotDrawable(f"`draw` says `like {name}`, which nothing has made yet", always=True)
+    return draft.shape(made)
 
 
 def broadcastable(draft: Draft) -> tuple[int, ...]:

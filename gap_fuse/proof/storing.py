@@ -43,19 +43,36 @@ def _tensors(draft: Draft, entry: EmitEntry) -> list[tuple[str, StoredType]]:
     found: list[tuple[str, StoredType]] = []
     for capture, wanted in entry.stored.items():
         own = draft.names.get(capture)
+        if own in _made(draft):
+            continue  # an inner value: `store_result` rounds it
         parts = [n for n in draft.inputs if n.startswith(capture) and n[len(capture) :].isdigit()]
         found += [(n, wanted) for n in ([own] if own is not None and capture != "y" else parts)]
     return found
 
 
-def store_result(stored: Draft, entry: EmitEntry, low: float, high: float) -> Draft:
-    """QuantizeLinear on the result, its scale fitting [low, high] or equal to that of the capture that `when` names;
-    inner values that the entry allows are quantised alike, now and then."""
+def stored_inside(draft: Draft, entry: EmitEntry) -> list[str]:
+    """The inner values that the entry takes as integers with a scale of their own."""
+    named = dict.fromkeys(own for n in entry.stored if (own := draft.names.get(n)) in _made(draft))
+    return [n for n in named if n is not None and n not in draft.results]
+
+
+def _made(draft: Draft) -> set[str | None]:
+    return {o for n in draft.nodes for o in n.output}
+
+
+def store_result(stored: Draft, entry: EmitEntry, ranges: Mapping[str, tuple[float, float]]) -> Draft:
+    """QuantizeLinear on the result, its scale fitting the results' range or equal to that of the capture that `when`
+    names; inner values that the entry stores are quantised on their own range, those that it allows like the result,
+    now and then."""
     result = replace(stored, nodes=list(stored.nodes), constants=dict(stored.constants))
     like = _like(entry)
-    scale, zero = (f"{like}_scale", f"{like}_zero") if like else _fitting(result, low, high)
+    spans = [ranges[r] for r in result.results]
+    low, high = min(s[0] for s in spans), max(s[1] for s in spans)
+    scale, zero = (f"{like}_scale", f"{like}_zero") if like else _fitting(result, "y", low, high)
     if scale not in result.constants:
         raise NotDrawable(f"{like} has no scale", always=True)
+    for own in stored_inside(stored, entry):
+        _requantised(result, own, *_fitting(result, own, *ranges[own]))
     for name, _ in entry.inner:
         inner = result.names.get(name)
         if inner is not None and inner not in result.results and result.choices.chance(("inner", name)):
@@ -76,12 +93,13 @@ def _like(entry: EmitEntry) -> str | None:
     return None
 
 
-def _fitting(draft: Draft, low: float, high: float) -> tuple[str, str]:
+def _fitting(draft: Draft, name: str, low: float, high: float) -> tuple[str, str]:
     low, high = min(low, 0.0), max(high, 0.0)
     scale = max((high - low) / 255, 1e-4)
     zero = int(np.clip(np.rint(-128 - low / scale), -128, 127))
-    draft.constants["y_scale"], draft.constants["y_zero"] = np.asarray(scale, np.float32), np.asarray(zero, np.int8)
-    return "y_scale", "y_zero"
+    names = f"{name}_scale", f"{name}_zero"
+    draft.constants.update(zip(names, (np.asarray(scale, np.float32), np.asarray(zero, np.int8)), strict=True))
+    return names
 
 
 def _requantised(draft: Draft, inner: str, scale: str, zero: str) -> None:

@@ -7,8 +7,7 @@ static inline void row(const gf_add_i8_args *t, const int8_t *a, int32_t as, con
   const int shift = t->shift;
   GF_INDEPENDENT
   for (int32_t j = 0; j < n; j++) {
-    int64_t sum = (int64_t)(a[j * as] - az) * ma + (int64_t)(b[j * bs] - bz) * mb;
-    int64_t v = ((sum + ((int64_t)1 << (shift - 1))) >> shift) + zero;
+    int64_t v = gf_add_scaled(a[j * as] - az, ma, b[j * bs] - bz, mb, shift) + zero;
     y[j * ys] = (int8_t)GF_CLAMP(v, lo, hi);
   }
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fusion_engine.fixed_point import requantise, saturate
+from fusion_engine.fixed_point import add_scaled, requantise, saturate
 
 
 def add_i8(
@@ -20,8 +20,8 @@ def add_i8(
     lo: int,
     hi: int,
 ) -> np.ndarray:
-    total = (a.astype(np.int64) - a_zero) * ma + (b.astype(np.int64) - b_zero) * mb
-    return saturate((total + (1 << (shift - 1))) >> shift, y_zero, lo, hi)
+    total = add_scaled(a.astype(np.int64) - a_zero, ma, b.astype(np.int64) - b_zero, mb, shift)
+    return saturate(total, y_zero, lo, hi)
 
 
 def mul_i8(

@@ -2,27 +2,24 @@
 #ifndef GF_DENSE_F32_H
 #define GF_DENSE_F32_H
 #include "gf_macs.h"
+#include "gf_result_f32.h"
 
-/* Weights are packed [lane / 16][run][16], zero padded; rows of x lie x_row elements apart, rows of y y_row, rows of sums are dense.
+/* Weights are packed [lane / 16][run][16], zero padded; rows of x lie x_row elements apart, rows of sums are dense.
    `sums` is NULL, or where partial sums are kept over calls that each bring a part of the run: y is written in the last. */
 typedef struct {
-  const float *x, *w, *bias;
-  float *y;
-  int32_t run, lanes, x_row, y_row;
-  float lo, hi;
+  const float *x, *w;
+  int32_t run, lanes, x_row;
+  gf_result_f32 y;
   float *sums;
   int32_t first, last;
 } gf_dense_f32;
 
 /* Keeps, or writes to y, the sums of `rows` rows of `count` lanes. */
 static inline void gf_dense_f32_finish(const gf_dense_f32 *d, const float *acc, int32_t acc_row, int32_t at, int32_t rows, int32_t lane, int32_t count) {
-  ptrdiff_t start = (ptrdiff_t)at * d->lanes + lane, y_start = (ptrdiff_t)at * d->y_row + lane;
-  if (d->sums) gf_add_sums_f32(d->sums + start, d->lanes, acc, acc_row, rows, count, d->first);
+  float *sums = d->sums ? d->sums + (ptrdiff_t)at * d->lanes + lane : NULL;
+  if (sums) gf_add_sums_f32(sums, d->lanes, acc, acc_row, rows, count, d->first);
   if (!d->last) return;
-  for (int32_t i = 0; i < rows; i++) {
-    const float *sums = d->sums ? d->sums + start + (ptrdiff_t)i * d->lanes : acc + i * acc_row;
-    gf_store_f32(d->y + y_start + (ptrdiff_t)i * d->y_row, sums, d->bias + lane, count, d->lo, d->hi);
-  }
+  for (int32_t i = 0; i < rows; i++) gf_result_f32_row(&d->y, at + i, lane, sums ? sums + (ptrdiff_t)i * d->lanes : acc + i * acc_row, count);
 }
 
 /* Rows from `at`, the last of the `valid` ones repeated to fill the registers, by `blocks` blocks of lanes. */

@@ -4,25 +4,23 @@
 #include "gf_macs.h"
 #include "gf_requantise.h"
 
-/* Weights are packed [lane / 16][run][16], zero padded; rows of x lie x_row elements apart, rows of y y_row, rows of sums are dense.
+/* Weights are packed [lane / 16][run][16], zero padded; rows of x lie x_row elements apart, rows of sums are dense.
    `sums` is NULL, or where partial sums are kept over calls that each bring a part of the run: y is written in the last. */
 typedef struct {
   const int8_t *x, *w;
-  int8_t *y;
-  int32_t run, lanes, x_row, y_row, x_zero;
-  gf_requant by;
+  int32_t run, lanes, x_row, x_zero;
+  gf_result_i8 y;
   int32_t *sums;
   int32_t first, last;
 } gf_dense_i8;
 
 /* Keeps, or writes to y, the sums of `rows` rows of `count` lanes. */
 static inline void gf_dense_i8_finish(const gf_dense_i8 *d, const int32_t *acc, int32_t acc_row, int32_t at, int32_t rows, int32_t lane, int32_t count) {
-  ptrdiff_t start = (ptrdiff_t)at * d->lanes + lane, y_start = (ptrdiff_t)at * d->y_row + lane;
-  gf_requant by = {d->by.bias + lane, d->by.mul + lane, d->by.shift + lane, d->by.zero, d->by.lo, d->by.hi};
-  if (d->sums) gf_add_sums_i8(d->sums + start, d->lanes, acc, acc_row, rows, count, d->first);
+  int32_t *sums = d->sums ? d->sums + (ptrdiff_t)at * d->lanes + lane : NULL;
+  if (sums) gf_add_sums_i8(sums, d->lanes, acc, acc_row, rows, count, d->first);
   if (!d->last) return;
-  if (d->sums) gf_requantise_rows(d->y + y_start, d->y_row, d->sums + start, d->lanes, rows, count, &by);
-  else gf_requantise_rows(d->y + y_start, d->y_row, acc, acc_row, rows, count, &by);
+  if (sums) gf_result_i8_rows(&d->y, at, lane, sums, d->lanes, rows, count);
+  else gf_result_i8_rows(&d->y, at, lane, acc, acc_row, rows, count);
 }
 
 /* Rows from `at`, the last of the `valid` ones repeated to fill the registers, by `blocks` blocks of lanes. */

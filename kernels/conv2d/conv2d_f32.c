@@ -1,6 +1,7 @@
 /* Any group count; weights [g * k][r][s][c]. */
 #include "gf_conv2d_f32_args.h"
 #include "gf_conv.h"
+#include "gf_result_f32.h"
 #include "gf_window.h"
 
 typedef gf_conv2d_f32_args call;
@@ -22,13 +23,14 @@ static float window(const call *a, int32_t n, int32_t h, int32_t w, int32_t g, i
 
 void gf_conv2d_f32(const void *args) {
   const call *a = args;
+  gf_result_f32 y = {a->y, a->y_pitch, a->bias, a->lo, a->hi, a->addend, a->addend_pitch, a->sum_lo, a->sum_hi};
   gf_range mine = gf_share(a->n * a->p * a->q);
   for (int32_t i = mine.begin; i < mine.end; i++) {
     gf_pixel at = gf_pixel_at(i, a->p, a->q);
     int32_t h = at.p * a->strides[0] - a->x_h_before, w = at.q * a->strides[1] - a->x_w_before;
     for (int32_t k = 0; k < a->g * a->k; k++) {
       float sum = window(a, at.n, h, w, k / a->k, k % a->k);
-      gf_store_f32(a->y + (ptrdiff_t)i * a->y_pitch + k, &sum, a->bias + k, 1, a->lo, a->hi);
+      gf_result_f32_row(&y, i, k, &sum, 1);
     }
   }
 }

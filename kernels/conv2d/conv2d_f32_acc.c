@@ -1,25 +1,24 @@
 /* Input channels split over calls, partial sums in L1: [n][p][q][k]. One group, weights [k / 16][r][s][c][16]. */
 #include "gf_conv_f32.h"
 #include "gf_conv2d_f32_acc_args.h"
+#include "gf_result_f32.h"
 
 typedef gf_conv2d_f32_acc_args call;
 
-GF_INLINE void tile(const call *a, const gf_conv *conv, const gf_windows *windows, int32_t at, int32_t valid, int32_t k, const int blocks) {
+GF_INLINE void tile(const call *a, const gf_result_f32 *y, const gf_conv *conv, const gf_windows *windows, int32_t at, int32_t valid, int32_t k, const int blocks) {
   gf_vf32 acc[GF_PIXELS * GF_BLOCKS * GF_BLOCK_VECTORS] = {{0}};
   const int32_t lanes = GF_MIN(blocks * GF_BLOCK, a->k - k);
   gf_conv_add(conv, windows, k, acc, blocks);
   float *sums = a->acc + (ptrdiff_t)at * a->k + k;
   gf_add_sums_f32(sums, a->k, (const float *)acc, blocks * GF_BLOCK, valid, lanes, a->first);
-  if (!a->last) return;
-  for (int32_t i = 0; i < valid; i++) {
-    gf_store_f32(a->y + (ptrdiff_t)(at + i) * a->y_pitch + k, sums + (ptrdiff_t)i * a->k, a->bias + k, lanes, a->lo, a->hi);
-  }
+  for (int32_t i = 0; a->last && i < valid; i++) gf_result_f32_row(y, at + i, k, sums + (ptrdiff_t)i * a->k, lanes);
 }
 
 void gf_conv2d_f32_acc(const void *args) {
   const call *a = args;
   float *border = (float *)(void *)(a->border + gf_core_id() * a->border_pitch);
   gf_conv conv = {a->x, a->weight, border, a->x_h, a->x_w, a->c, a->r, a->s, 0, a->dilations};
+  gf_result_f32 y = {a->y, a->y_pitch, a->bias, a->lo, a->hi, a->addend, a->addend_pitch, a->sum_lo, a->sum_hi};
   gf_window_grid grid = {a->p, a->q, a->strides, a->x_h_before, a->x_w_before};
   gf_range mine = gf_share_step(a->n * a->p * a->q, GF_PIXELS);
   for (int32_t c = 0; c < a->c; c++) border[c] = 0;
@@ -27,7 +26,7 @@ void gf_conv2d_f32_acc(const void *args) {
     int32_t valid = GF_MIN(GF_PIXELS, mine.end - at), k = 0;
     gf_windows windows;
     gf_windows_find(&windows, &grid, at, valid);
-    for (; k + (GF_BLOCKS - 1) * GF_BLOCK < a->k; k += GF_BLOCKS * GF_BLOCK) tile(a, &conv, &windows, at, valid, k, GF_BLOCKS);
-    for (; k < a->k; k += GF_BLOCK) tile(a, &conv, &windows, at, valid, k, 1);
+    for (; k + (GF_BLOCKS - 1) * GF_BLOCK < a->k; k += GF_BLOCKS * GF_BLOCK) tile(a, &y, &conv, &windows, at, valid, k, GF_BLOCKS);
+    for (; k < a->k; k += GF_BLOCK) tile(a, &y, &conv, &windows, at, valid, k, 1);
   }
 }

@@ -2,6 +2,7 @@
    scratch, zeros where they run over the border, and then has one long run a pixel. */
 #include "gf_conv2d_f32_patch_args.h"
 #include "gf_conv.h"
+#include "gf_result_f32.h"
 #include "gf_window.h"
 
 typedef gf_conv2d_f32_patch_args call;
@@ -33,19 +34,19 @@ static void fill(const call *a, float *patch, int32_t n, int32_t h, int32_t w) {
   }
 }
 
-GF_INLINE void tile(const call *a, const float *const *x, int32_t at, int32_t valid, int32_t k, const int blocks) {
+GF_INLINE void tile(const call *a, const gf_result_f32 *y, const float *const *x, int32_t at, int32_t valid, int32_t k, const int blocks) {
   gf_vf32 acc[GF_PIXELS * GF_BLOCKS * GF_BLOCK_VECTORS] = {{0}};
   int32_t run = a->r * a->s * a->c;
   gf_macs_f32(acc, GF_PIXELS, blocks, x, a->weight + (ptrdiff_t)k * run, GF_BLOCK * run, GF_BLOCK, run);
   for (int32_t i = 0; i < valid; i++) {
-    gf_store_f32(a->y + (ptrdiff_t)(at + i) * a->y_pitch + k, (const float *)(acc + i * blocks * GF_BLOCK_VECTORS), a->bias + k,
-                 GF_MIN(blocks * GF_BLOCK, a->k - k), a->lo, a->hi);
+    gf_result_f32_row(y, at + i, k, (const float *)(acc + i * blocks * GF_BLOCK_VECTORS), GF_MIN(blocks * GF_BLOCK, a->k - k));
   }
 }
 
 void gf_conv2d_f32_patch(const void *args) {
   const call *a = args;
   float *patches = (float *)(void *)(a->patch + gf_core_id() * a->patch_pitch);
+  gf_result_f32 y = {a->y, a->y_pitch, a->bias, a->lo, a->hi, a->addend, a->addend_pitch, a->sum_lo, a->sum_hi};
   gf_window_grid grid = {a->p, a->q, a->strides, a->x_h_before, a->x_w_before};
   gf_range mine = gf_share_step(a->n * a->p * a->q, GF_PIXELS);
   for (int32_t at = mine.begin; at < mine.end; at += GF_PIXELS) {
@@ -58,7 +59,7 @@ void gf_conv2d_f32_patch(const void *args) {
       x[i] = patches + from * a->r * a->s * a->c;
       if (i < valid) fill(a, patches + i * a->r * a->s * a->c, windows.n[i], windows.h[i], windows.w[i]);
     }
-    for (; k + (GF_BLOCKS - 1) * GF_BLOCK < a->k; k += GF_BLOCKS * GF_BLOCK) tile(a, x, at, valid, k, GF_BLOCKS);
-    for (; k < a->k; k += GF_BLOCK) tile(a, x, at, valid, k, 1);
+    for (; k + (GF_BLOCKS - 1) * GF_BLOCK < a->k; k += GF_BLOCKS * GF_BLOCK) tile(a, &y, x, at, valid, k, GF_BLOCKS);
+    for (; k < a->k; k += GF_BLOCK) tile(a, &y, x, at, valid, k, 1);
   }
 }

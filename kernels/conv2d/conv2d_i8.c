@@ -1,6 +1,7 @@
 /* Any group count; weights [g * k][r][s][c]. */
 #include "gf_conv2d_i8_args.h"
 #include "gf_conv.h"
+#include "gf_requantise.h"
 #include "gf_window.h"
 
 typedef gf_conv2d_i8_args call;
@@ -22,14 +23,15 @@ static int32_t window(const call *a, int32_t n, int32_t h, int32_t w, int32_t g,
 
 void gf_conv2d_i8(const void *args) {
   const call *a = args;
+  gf_result_i8 y = {a->y, a->y_pitch, {a->bias, a->mul, a->shift, a->y_zero, a->lo, a->hi},
+                    {a->addend, a->addend_pitch, a->addend_zero, a->addend_mul, a->sum_mul, a->sum_shift, a->sum_zero, a->sum_lo, a->sum_hi}};
   gf_range mine = gf_share(a->n * a->p * a->q);
   for (int32_t i = mine.begin; i < mine.end; i++) {
     gf_pixel at = gf_pixel_at(i, a->p, a->q);
     int32_t h = at.p * a->strides[0] - a->x_h_before, w = at.q * a->strides[1] - a->x_w_before;
     for (int32_t k = 0; k < a->g * a->k; k++) {
       int32_t sum = window(a, at.n, h, w, k / a->k, k % a->k);
-      int64_t scaled = gf_requantise(sum + a->bias[k], a->mul[k], a->shift[k]);
-      a->y[(ptrdiff_t)i * a->y_pitch + k] = gf_saturate(scaled, a->y_zero, a->lo, a->hi);
+      gf_result_i8_rows(&y, i, k, &sum, 0, 1, 1);
     }
   }
 }

@@ -5,18 +5,19 @@
 
 typedef gf_conv2d_i8_blocked_args call;
 
-GF_INLINE void tile(const call *a, const gf_conv *conv, const gf_windows *windows, int32_t at, int32_t valid, int32_t k, const int blocks) {
+GF_INLINE void tile(const gf_result_i8 *y, const gf_conv *conv, const gf_windows *windows, int32_t channels, int32_t at, int32_t valid, int32_t k, const int blocks) {
   gf_vi32 acc[GF_PIXELS * GF_BLOCKS * GF_BLOCK_VECTORS] = {{0}};
-  const int32_t lanes = GF_MIN(blocks * GF_BLOCK, a->k - k);
+  const int32_t lanes = GF_MIN(blocks * GF_BLOCK, channels - k);
   gf_conv_add(conv, windows, k, acc, blocks);
-  gf_requant by = {a->bias + k, a->mul + k, a->shift + k, a->y_zero, a->lo, a->hi};
-  gf_requantise_rows(a->y + (ptrdiff_t)at * a->y_pitch + k, a->y_pitch, (const int32_t *)acc, blocks * GF_BLOCK, valid, lanes, &by);
+  gf_result_i8_rows(y, at, k, (const int32_t *)acc, blocks * GF_BLOCK, valid, lanes);
 }
 
 void gf_conv2d_i8_blocked(const void *args) {
   const call *a = args;
   int8_t *border = (int8_t *)(a->border + gf_core_id() * a->border_pitch);
   gf_conv conv = {a->x, a->weight, border, a->x_h, a->x_w, a->c, a->r, a->s, a->x_zero, a->dilations};
+  gf_result_i8 y = {a->y, a->y_pitch, {a->bias, a->mul, a->shift, a->y_zero, a->lo, a->hi},
+                    {a->addend, a->addend_pitch, a->addend_zero, a->addend_mul, a->sum_mul, a->sum_shift, a->sum_zero, a->sum_lo, a->sum_hi}};
   gf_window_grid grid = {a->p, a->q, a->strides, a->x_h_before, a->x_w_before};
   gf_range mine = gf_share_step(a->n * a->p * a->q, GF_PIXELS);
   for (int32_t c = 0; c < a->c; c++) border[c] = a->x_zero;
@@ -24,7 +25,7 @@ void gf_conv2d_i8_blocked(const void *args) {
     int32_t valid = GF_MIN(GF_PIXELS, mine.end - at), k = 0;
     gf_windows windows;
     gf_windows_find(&windows, &grid, at, valid);
-    for (; k + (GF_BLOCKS - 1) * GF_BLOCK < a->k; k += GF_BLOCKS * GF_BLOCK) tile(a, &conv, &windows, at, valid, k, GF_BLOCKS);
-    for (; k < a->k; k += GF_BLOCK) tile(a, &conv, &windows, at, valid, k, 1);
+    for (; k + (GF_BLOCKS - 1) * GF_BLOCK < a->k; k += GF_BLOCKS * GF_BLOCK) tile(&y, &conv, &windows, a->k, at, valid, k, GF_BLOCKS);
+    for (; k < a->k; k += GF_BLOCK) tile(&y, &conv, &windows, a->k, at, valid, k, 1);
   }
 }

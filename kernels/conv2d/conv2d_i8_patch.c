@@ -34,17 +34,18 @@ static void fill(const call *a, int8_t *patch, int32_t n, int32_t h, int32_t w) 
   }
 }
 
-GF_INLINE void tile(const call *a, const int8_t *const *x, int32_t at, int32_t valid, int32_t k, const int blocks) {
+GF_INLINE void tile(const call *a, const gf_result_i8 *y, const int8_t *const *x, int32_t at, int32_t valid, int32_t k, const int blocks) {
   gf_vi32 acc[GF_PIXELS * GF_BLOCKS * GF_BLOCK_VECTORS] = {{0}};
   int32_t run = a->r * a->s * a->c;
   gf_macs_i8(acc, GF_PIXELS, blocks, x, a->x_zero, a->weight + (ptrdiff_t)k * run, 0, GF_BLOCK * run, GF_BLOCK, run);
-  gf_requant by = {a->bias + k, a->mul + k, a->shift + k, a->y_zero, a->lo, a->hi};
-  gf_requantise_rows(a->y + (ptrdiff_t)at * a->y_pitch + k, a->y_pitch, (const int32_t *)acc, blocks * GF_BLOCK, valid, GF_MIN(blocks * GF_BLOCK, a->k - k), &by);
+  gf_result_i8_rows(y, at, k, (const int32_t *)acc, blocks * GF_BLOCK, valid, GF_MIN(blocks * GF_BLOCK, a->k - k));
 }
 
 void gf_conv2d_i8_patch(const void *args) {
   const call *a = args;
   int8_t *patches = (int8_t *)a->patch + gf_core_id() * a->patch_pitch;
+  gf_result_i8 y = {a->y, a->y_pitch, {a->bias, a->mul, a->shift, a->y_zero, a->lo, a->hi},
+                    {a->addend, a->addend_pitch, a->addend_zero, a->addend_mul, a->sum_mul, a->sum_shift, a->sum_zero, a->sum_lo, a->sum_hi}};
   gf_window_grid grid = {a->p, a->q, a->strides, a->x_h_before, a->x_w_before};
   gf_range mine = gf_share_step(a->n * a->p * a->q, GF_PIXELS);
   for (int32_t at = mine.begin; at < mine.end; at += GF_PIXELS) {
@@ -57,7 +58,7 @@ void gf_conv2d_i8_patch(const void *args) {
       x[i] = patches + from * a->r * a->s * a->c;
       if (i < valid) fill(a, patches + i * a->r * a->s * a->c, windows.n[i], windows.h[i], windows.w[i]);
     }
-    for (; k + (GF_BLOCKS - 1) * GF_BLOCK < a->k; k += GF_BLOCKS * GF_BLOCK) tile(a, x, at, valid, k, GF_BLOCKS);
-    for (; k < a->k; k += GF_BLOCK) tile(a, x, at, valid, k, 1);
+    for (; k + (GF_BLOCKS - 1) * GF_BLOCK < a->k; k += GF_BLOCKS * GF_BLOCK) tile(a, &y, x, at, valid, k, GF_BLOCKS);
+    for (; k < a->k; k += GF_BLOCK) tile(a, &y, x, at, valid, k, 1);
   }
 }

@@ -1,6 +1,7 @@
 /* Channels last, weights [r][s][c]. */
 #include "gf_depthwise_f32_args.h"
 #include "gf_depthwise.h"
+#include "gf_result_f32.h"
 
 typedef gf_depthwise_f32_args call;
 
@@ -29,32 +30,33 @@ static void channel(const call *a, const gf_window *window, int32_t c, float *su
   }
 }
 
-static void pixel(const call *a, const gf_window *window, float *y) {
+static void pixel(const call *a, const gf_window *window, const gf_result_f32 *y, int32_t at) {
   float sums[GF_WIDE_CHANNELS];
   int32_t c = 0;
   for (; c + GF_WIDE_CHANNELS <= a->c; c += GF_WIDE_CHANNELS) {
     channels(a, window, c, sums, GF_CHANNEL_VECTORS);
-    gf_store_f32(y + c, sums, a->bias + c, GF_WIDE_CHANNELS, a->lo, a->hi);
+    gf_result_f32_row(y, at, c, sums, GF_WIDE_CHANNELS);
   }
   for (; c < a->c && a->c >= GF_CHANNELS; c += GF_CHANNELS) {
     int32_t from = GF_MIN(c, a->c - GF_CHANNELS);
     channels(a, window, from, sums, 1);
-    gf_store_f32(y + from, sums, a->bias + from, GF_CHANNELS, a->lo, a->hi);
+    gf_result_f32_row(y, at, from, sums, GF_CHANNELS);
   }
   for (; c < a->c; c++) {
     channel(a, window, c, sums);
-    gf_store_f32(y + c, sums, a->bias + c, 1, a->lo, a->hi);
+    gf_result_f32_row(y, at, c, sums, 1);
   }
 }
 
 void gf_depthwise_f32(const void *args) {
   const call *a = args;
   gf_window_space x = {a->x_h, a->x_w, a->x_pitch, a->r, a->s, a->x_h_before, a->x_w_before, a->strides, a->dilations};
+  gf_result_f32 y = {a->y, a->y_pitch, a->bias, a->lo, a->hi, a->addend, a->addend_pitch, a->sum_lo, a->sum_hi};
   gf_range mine = gf_share(a->n * a->p * a->q);
   gf_pixel at = gf_pixel_at(mine.begin, a->p, a->q);
   for (int32_t i = mine.begin; i < mine.end; i++, gf_pixel_next(&at, a->p, a->q)) {
     gf_window window;
     gf_windows_of(&window, &x, at, 1, a->p, a->q);
-    pixel(a, &window, a->y + (ptrdiff_t)i * a->y_pitch);
+    pixel(a, &window, &y, i);
   }
 }

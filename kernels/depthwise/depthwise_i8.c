@@ -55,37 +55,33 @@ static void channel(const call *a, const gf_window *window, int32_t c, int32_t *
   }
 }
 
-/* Requantises `count` channels from c of a few pixels. */
-static void store(const call *a, int8_t *y, const int32_t *sums, int32_t pixels, int32_t c, int32_t count) {
-  gf_requant by = {a->bias + c, a->mul + c, a->shift + c, a->y_zero, a->lo, a->hi};
-  gf_requantise_rows(y + c, a->y_pitch, sums, GF_WIDE_CHANNELS, pixels, count, &by);
-}
-
-static void pixels(const call *a, const gf_window *windows, int8_t *y, int32_t count) {
+static void pixels(const call *a, const gf_window *windows, const gf_result_i8 *y, int32_t at, int32_t count) {
   int32_t sums[PIXELS * GF_WIDE_CHANNELS], c = 0;
   for (; c + GF_WIDE_CHANNELS <= a->c; c += GF_WIDE_CHANNELS) {
     for (int32_t i = 0; i < count; i++) wide_channels(a, windows + i, c, sums + i * GF_WIDE_CHANNELS);
-    store(a, y, sums, count, c, GF_WIDE_CHANNELS);
+    gf_result_i8_rows(y, at, c, sums, GF_WIDE_CHANNELS, count, GF_WIDE_CHANNELS);
   }
   for (; c < a->c && a->c >= GF_CHANNELS; c += GF_CHANNELS) {
     int32_t from = GF_MIN(c, a->c - GF_CHANNELS);
     for (int32_t i = 0; i < count; i++) channels(a, windows + i, from, sums + i * GF_WIDE_CHANNELS);
-    store(a, y, sums, count, from, GF_CHANNELS);
+    gf_result_i8_rows(y, at, from, sums, GF_WIDE_CHANNELS, count, GF_CHANNELS);
   }
   for (; c < a->c; c++) {
     for (int32_t i = 0; i < count; i++) channel(a, windows + i, c, sums + i * GF_WIDE_CHANNELS);
-    store(a, y, sums, count, c, 1);
+    gf_result_i8_rows(y, at, c, sums, GF_WIDE_CHANNELS, count, 1);
   }
 }
 
 void gf_depthwise_i8(const void *args) {
   const call *a = args;
   gf_window_space x = {a->x_h, a->x_w, a->x_pitch, a->r, a->s, a->x_h_before, a->x_w_before, a->strides, a->dilations};
+  gf_result_i8 y = {a->y, a->y_pitch, {a->bias, a->mul, a->shift, a->y_zero, a->lo, a->hi},
+                    {a->addend, a->addend_pitch, a->addend_zero, a->addend_mul, a->sum_mul, a->sum_shift, a->sum_zero, a->sum_lo, a->sum_hi}};
   gf_range mine = gf_share(a->n * a->p * a->q);
   for (int32_t i = mine.begin; i < mine.end; i += PIXELS) {
     gf_window windows[PIXELS];
     int32_t count = GF_MIN(PIXELS, mine.end - i);
     gf_windows_of(windows, &x, gf_pixel_at(i, a->p, a->q), count, a->p, a->q);
-    pixels(a, windows, a->y + (ptrdiff_t)i * a->y_pitch, count);
+    pixels(a, windows, &y, i, count);
   }
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fusion_engine.fixed_point import requantise, saturate
+from fusion_engine.fixed_point import add_scaled, requantise, saturate
 
 Ints = tuple[int, ...]
 
@@ -20,19 +20,26 @@ def _sums(x: np.ndarray, weight: np.ndarray, strides: Ints, dilations: Ints, pad
 
 
 def depthwise_f32(
-    x: np.ndarray, weight: np.ndarray, bias: np.ndarray, *,
-    strides: Ints, dilations: Ints, pads: Ints, lo: float, hi: float,
+    x: np.ndarray, weight: np.ndarray, bias: np.ndarray, addend: np.ndarray | None = None, *,
+    strides: Ints, dilations: Ints, pads: Ints, lo: float, hi: float, sum_lo: float, sum_hi: float,
 ) -> np.ndarray:  # fmt: skip
     """Accumulated in float64."""
     sums = _sums(x, weight, strides, dilations, pads) + bias[:, None, None]
-    return np.clip(sums, lo, hi).astype(np.float32)
+    c = np.clip(sums, lo, hi).astype(np.float32)
+    return c if addend is None else np.clip(c + addend, sum_lo, sum_hi)
 
 
 def depthwise_i8(
-    x: np.ndarray, weight: np.ndarray, bias: np.ndarray, mul: np.ndarray, shift: np.ndarray, *,
+    x: np.ndarray, weight: np.ndarray, bias: np.ndarray, mul: np.ndarray, shift: np.ndarray,
+    addend: np.ndarray | None = None, *,
     strides: Ints, dilations: Ints, pads: Ints, x_zero: int, y_zero: int, lo: int, hi: int,
+    addend_zero: int, addend_mul: int, sum_mul: int, sum_shift: int, sum_zero: int, sum_lo: int, sum_hi: int,
 ) -> np.ndarray:  # fmt: skip
     """The border means x_zero."""
     sums = _sums(x.astype(np.int32) - x_zero, weight, strides, dilations, pads).astype(np.int64)
     column = (slice(None), None, None)
-    return saturate(requantise(sums + bias[column], mul[column], shift[column]), y_zero, lo, hi)
+    c = saturate(requantise(sums + bias[column], mul[column], shift[column]), y_zero, lo, hi)
+    if addend is None:
+        return c
+    real, other = c.astype(np.int64) - y_zero, addend.astype(np.int64) - addend_zero
+    return saturate(add_scaled(real, sum_mul, other, addend_mul, sum_shift), sum_zero, sum_lo, sum_hi)

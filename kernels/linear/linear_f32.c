@@ -4,7 +4,11 @@
 
 void gf_linear_f32(const void *args) {
   const gf_linear_f32_args *a = args;
-  gf_dense_f32 d = {a->x, a->weight, a->bias, a->y, a->k, a->j, a->x_pitch, a->y_pitch, a->lo, a->hi, NULL, 1, 1};
+  gf_dense_f32 d = {
+      .x = a->x, .w = a->weight, .run = a->k, .lanes = a->j, .x_row = a->x_pitch,
+      .y = {.y = a->y, .row = a->y_pitch, .bias = a->bias, .lo = a->lo, .hi = a->hi},
+      .last = 1,
+  };
   gf_range rows = {0, a->m};
   gf_dense_f32_box(&d, rows, gf_share_step(a->j, GF_BLOCK));
 }

@@ -4,7 +4,11 @@
 
 void gf_linear_i8(const void *args) {
   const gf_linear_i8_args *a = args;
-  gf_dense_i8 d = {a->x, a->weight, a->y, a->k, a->j, a->x_pitch, a->y_pitch, a->x_zero, {a->bias, a->mul, a->shift, a->y_zero, a->lo, a->hi}, NULL, 1, 1};
+  gf_dense_i8 d = {
+      .x = a->x, .w = a->weight, .run = a->k, .lanes = a->j, .x_row = a->x_pitch, .x_zero = a->x_zero,
+      .y = {.y = a->y, .row = a->y_pitch, .by = {a->bias, a->mul, a->shift, a->y_zero, a->lo, a->hi}},
+      .last = 1,
+  };
   gf_range rows = {0, a->m};
   gf_dense_i8_box(&d, rows, gf_share_step(a->j, GF_BLOCK));
 }

@@ -4,7 +4,12 @@
 
 void gf_pointwise_f32_acc(const void *args) {
   const gf_pointwise_f32_acc_args *a = args;
-  gf_dense_f32 d = {a->x, a->weight, a->bias, a->y, a->c, a->k, a->x_pitch, a->y_pitch, a->lo, a->hi, a->acc, a->first, a->last};
+  gf_dense_f32 d = {
+      .x = a->x, .w = a->weight, .run = a->c, .lanes = a->k, .x_row = a->x_pitch,
+      .y = {.y = a->y, .row = a->y_pitch, .bias = a->bias, .lo = a->lo, .hi = a->hi,
+            .addend = a->addend, .addend_row = a->addend_pitch, .sum_lo = a->sum_lo, .sum_hi = a->sum_hi},
+      .sums = a->acc, .first = a->first, .last = a->last,
+  };
   gf_range lanes = {0, a->k};
   gf_dense_f32_box(&d, gf_share_step(a->n * a->p * a->q, GF_PIXELS), lanes);
 }

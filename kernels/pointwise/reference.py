@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fusion_engine.fixed_point import requantise, saturate
+from fusion_engine.fixed_point import add_scaled, requantise, saturate
 
 Ints = tuple[int, ...]
 
@@ -16,17 +16,33 @@ def _sums(x: np.ndarray, weight: np.ndarray, strides: Ints) -> np.ndarray:
 
 
 def pointwise_f32(
-    x: np.ndarray, weight: np.ndarray, bias: np.ndarray, *, strides: Ints, lo: float, hi: float
+    x: np.ndarray,
+    weight: np.ndarray,
+    bias: np.ndarray,
+    addend: np.ndarray | None = None,
+    *,
+    strides: Ints,
+    lo: float,
+    hi: float,
+    sum_lo: float,
+    sum_hi: float,
 ) -> np.ndarray:
     """Accumulated in float64."""
-    return np.clip(_sums(x, weight, strides) + bias[:, None, None], lo, hi).astype(np.float32)
+    c = np.clip(_sums(x, weight, strides) + bias[:, None, None], lo, hi).astype(np.float32)
+    return c if addend is None else np.clip(c + addend, sum_lo, sum_hi)
 
 
 def pointwise_i8(
-    x: np.ndarray, weight: np.ndarray, bias: np.ndarray, mul: np.ndarray, shift: np.ndarray, *,
+    x: np.ndarray, weight: np.ndarray, bias: np.ndarray, mul: np.ndarray, shift: np.ndarray,
+    addend: np.ndarray | None = None, *,
     strides: Ints, x_zero: int, y_zero: int, lo: int, hi: int,
+    addend_zero: int, addend_mul: int, sum_mul: int, sum_shift: int, sum_zero: int, sum_lo: int, sum_hi: int,
 ) -> np.ndarray:  # fmt: skip
     """Weights are symmetric."""
     sums = _sums(x.astype(np.int32) - x_zero, weight, strides).astype(np.int64)
     column = (slice(None), None, None)
-    return saturate(requantise(sums + bias[column], mul[column], shift[column]), y_zero, lo, hi)
+    c = saturate(requantise(sums + bias[column], mul[column], shift[column]), y_zero, lo, hi)
+    if addend is None:
+        return c
+    real, other = c.astype(np.int64) - y_zero, addend.astype(np.int64) - addend_zero
+    return saturate(add_scaled(real, sum_mul, other, addend_mul, sum_shift), sum_zero, sum_lo, sum_hi)

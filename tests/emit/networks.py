@@ -103,6 +103,19 @@ def _add(g: Growing, x: str) -> str:
     return g.call("add_i8", {"a": x, "b": other}, g.shape(x), {"ma": 500, "mb": 300, "shift": SHIFT, "a_zero": 3})
 
 
+def _residual(g: Growing, x: str) -> str:
+    """A convolution that keeps the shape, and an earlier map of that shape added in the same call: its own input, too."""
+    n, c, h, w = g.shape(x)
+    same = [b.name for b in g.buffers if b.data is None and b.shape == g.shape(x)]
+    r, s = (g.draw(st.sampled_from([k for k in (1, 3) if k <= n])) for n in (h, w))
+    kind = g.draw(st.sampled_from(("conv2d_i8", "depthwise_i8") if (r, s) != (1, 1) else ("pointwise_i8",)))
+    weights = g.weights(c, 1 if kind == "depthwise_i8" else c, r, s)
+    window: dict[str, CallAttr] = {} if kind == "pointwise_i8" else {"pads": (r // 2, s // 2, r // 2, s // 2)}
+    attrs: dict[str, CallAttr] = {"y_zero": -9, "addend_zero": 4, "addend_mul": 500, "sum_mul": 700, "sum_shift": SHIFT}
+    operands = {"x": x, **weights, "addend": g.draw(st.sampled_from(same))}
+    return g.call(kind, operands, (n, c, h, w), {**window, **attrs, "sum_zero": 7, "sum_lo": -90})
+
+
 def _average(g: Growing, x: str) -> str:
     n, c, h, w = g.shape(x)
     mul = (1 << 16) // (h * w)
@@ -144,7 +157,7 @@ def _linear(g: Growing, x: str) -> str:
     return name
 
 
-LAYERS = (_conv, _depthwise, _pointwise, _pool, _add, _join, _slice, _linear)
+LAYERS = (_conv, _depthwise, _pointwise, _residual, _pool, _add, _join, _slice, _linear)
 
 
 @st.composite

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fusion_engine.diagnostics import GapFuseError
 from fusion_engine.graph import Buffer, FusedGraph
 from fusion_engine.layouts import order_layouts
-from tests.emit.networks import Growing, _add, _conv, _depthwise, _pointwise, _pool
+from tests.emit.networks import Growing, _add, _conv, _depthwise, _pointwise, _pool, _residual
 from tests.emit.test_networks import SANITIZED, _check, _kernels, _target
 from tiler import Schedule, schedule
 from tiler.schedule import Roll
@@ -24,7 +24,8 @@ def images(draw: st.DrawFn) -> FusedGraph:
     shape = (1, draw(st.integers(2, 8)), draw(st.integers(10, 30)), draw(st.integers(6, 14)))
     g.buffers.append(Buffer("input", "int8", shape))
     x = "input"
-    for layer in draw(st.lists(st.sampled_from((_conv, _depthwise, _pointwise, _pool, _add)), min_size=2, max_size=6)):
+    layers = (_conv, _depthwise, _pointwise, _residual, _pool, _add)
+    for layer in draw(st.lists(st.sampled_from(layers), min_size=2, max_size=6)):
         x = layer(g, x)
     read = {b for c in g.calls for _, b in c.operands}
     outputs = tuple(b.name for b in g.buffers if b.data is None and b.name not in read)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fusion_engine.fixed_point import multiplier, shift
 from fusion_engine.graph import CallAttr
-from fusion_engine.kernels import load_kernels
+from fusion_engine.kernels import load_kernels, solve_sizes
 from fusion_engine.kernels.descriptor import Kernel
 
 ROOM = Path(__file__).resolve().parents[2] / "kernels"
@@ -164,3 +164,23 @@ FAMILIES = {
 
 def cases(name: str) -> st.SearchStrategy[Case]:
     return FAMILIES[name.rsplit("_", 1)[0]](name)
+
+
+@st.composite
+def sums(draw: Draw, name: str) -> Case:
+    """A convolution with a tensor of its result's shape added."""
+    case: Case = draw(cases(name))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    shapes = {n: v.shape for n, v in case.operands.items()}
+    fitted = solve_sizes(kernel(name), shapes, {n: v.dtype.name for n, v in case.operands.items()}, case.attrs)
+    assert not isinstance(fitted, str), fitted
+    operands = case.operands | {"addend": numbers(rng, name, fitted.shapes["y"])}
+    lo, hi = sorted(rng.integers(-128, 128, 2).tolist())
+    if is_float(name):
+        return Case(operands, case.attrs | {"sum_lo": lo / 32, "sum_hi": hi / 32})
+    factors = rng.uniform(0.05, 2.0, 2)
+    right = int(shift(float(factors.max())))
+    own, other = (round(f * 2.0**right) for f in factors)
+    zeros = {"addend_zero": int(rng.integers(-128, 128)), "sum_zero": int(rng.integers(-128, 128))}
+    scales = {"addend_mul": other, "sum_mul": own, "sum_shift": right}
+    return Case(operands, case.attrs | zeros | scales | {"sum_lo": lo, "sum_hi": hi})

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from onnx import helper
 
 from fusion_engine.fixed_point import requantise, saturate
-from tests.kernels_compute.cases import FAMILIES, Case, cases
+from fusion_engine.kernels import reference
+from tests.kernels_compute.cases import FAMILIES, Case, cases, kernel, sums
 from tests.kernels_compute.test_tiled import expected, magnitude
 from tests.tolerances import close_sums
 
@@ -69,3 +70,17 @@ def test_int8_reference_is_the_float_one_on_integers_requantised(family: str, da
     mul, right = (np.asarray(case.operands.get(n, a.get(n))) for n in ("mul", "shift"))
     theirs = saturate(requantise(sums.astype(np.int64), mul[column], right[column]), a["y_zero"], a["lo"], a["hi"])
     np.testing.assert_array_equal(expected(f"{family}_i8", case), theirs)
+
+
+@pytest.mark.parametrize("family", ["conv2d", "depthwise", "pointwise"])
+@settings(max_examples=15)
+@given(data=st.data())
+def test_a_convolution_with_an_addend_is_the_two_kernels_one_after_the_other(family: str, data: st.DataObject) -> None:
+    case = data.draw(sums(f"{family}_i8"))
+    a = case.attrs
+    own = {n: v for n, v in a.items() if not n.startswith(("sum_", "addend_"))}
+    alone = expected(f"{family}_i8", Case({n: v for n, v in case.operands.items() if n != "addend"}, own))
+    add = {"ma": a["sum_mul"], "mb": a["addend_mul"], "shift": a["sum_shift"], "a_zero": a["y_zero"]}
+    add |= {"b_zero": a["addend_zero"], "y_zero": a["sum_zero"], "lo": a["sum_lo"], "hi": a["sum_hi"]}
+    both = reference(kernel("add_i8"))(a=alone, b=case.operands["addend"], **add)
+    np.testing.assert_array_equal(expected(f"{family}_i8", case), both)

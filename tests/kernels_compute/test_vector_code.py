@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from gap_fuse.proof.tiles.building import FLAGS
 from tests.harness import bind_kernel, run_tiled, tilings
-from tests.kernels_compute.cases import cases, is_float, kernel
-from tests.kernels_compute.test_tiled import IMPLEMENTATIONS, expected, magnitude
+from tests.kernels_compute.cases import is_float, kernel
+from tests.kernels_compute.test_tiled import IMPLEMENTATIONS, drawn, expected, magnitude
 from tests.tolerances import close_sums
 
 
@@ -35,7 +35,7 @@ def cpu_flags() -> str:
 def test_vector_code_equals_reference(
     flags: tuple[str, ...], name: str, implementation: str, data: st.DataObject
 ) -> None:
-    case = data.draw(cases(name))
+    case = data.draw(drawn(name))
     chosen = next(i for i in kernel(name).implementations if i.name == implementation)
     bound = bind_kernel(kernel(name), chosen, case.operands, case.attrs)
     assume(not isinstance(bound, str))

@@ -15,6 +15,7 @@ from tiler.emit.unit import CallUnit
 from tiler.schedule import OperandPlan
 
 WIDTH = 112
+_OF_OPERAND = ("extent", "before", "after", "dim_at", "rows", "strides")
 _ADDRESSES = ("pointer", "first", "last", "accumulator", "scratch", "pitch")
 
 
@@ -76,6 +77,8 @@ def _fixed(unit: CallUnit, m: ArgMember) -> str | None:
         case "pointer":
             plan = _operand(unit, m.of)
             return "NULL" if plan is None else _address(unit, plan)
+        case kind if kind in _OF_OPERAND and _operand(unit, m.of) is None:
+            return None  # absent: 0 like all that an initialiser leaves out
     value = member_value(m, unit.tile)
     if isinstance(value, tuple):
         return _c(tuple(number(0) if _varies(v) else v for v in value))

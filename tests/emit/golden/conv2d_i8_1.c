@@ -19,21 +19,21 @@ static void load_conv2d_i8_1_shift(int32_t k, void *l1, gf_ticket *ticket) {
 }
 
 static void ahead_conv2d_i8_1(void) {
-  load_conv2d_i8_1_bias(0, GF_L1(2208), &conv2d_i8_1_bias_ticket[0]);
-  load_conv2d_i8_1_mul(0, GF_L1(2272), &conv2d_i8_1_mul_ticket[0]);
-  load_conv2d_i8_1_shift(0, GF_L1(2336), &conv2d_i8_1_shift_ticket[0]);
+  load_conv2d_i8_1_bias(0, GF_L1(1536), &conv2d_i8_1_bias_ticket[0]);
+  load_conv2d_i8_1_mul(0, GF_L1(1664), &conv2d_i8_1_mul_ticket[0]);
+  load_conv2d_i8_1_shift(0, GF_L1(1792), &conv2d_i8_1_shift_ticket[0]);
 }
 
 /* maxpool_i8_0: maxpool_i8, portable; rule maxpool, plain (operator)
    nodes node_max_pool2d, max_pool2d_QuantizeLinear
-   one tile; L1 2352 B; 648 cycles computing, 780 with copies
-     x <- L1 + 1024, stays: relu_2_QuantizeLinear_Output
+   one tile; L1 1808 B; 648 cycles computing, 780 with copies
+     x <- L1 + 0, stays: relu_2_QuantizeLinear_Output
      y -> L2 + 7552, 256 B: max_pool2d_stored */
 static void run_maxpool_i8_0(void) {
   gf_maxpool_i8_args args = {
-      .x = GF_L1(1024), .x_n = 1, .x_h = 8, .x_w = 8, .x_c = 16, .x_h_before = 0, .x_h_after = 0, .x_w_before = 0,
+      .x = GF_L1(0), .x_n = 1, .x_h = 8, .x_w = 8, .x_c = 16, .x_h_before = 0, .x_h_after = 0, .x_w_before = 0,
       .x_w_after = 0, .x_pitch = 16,
-      .y = GF_L1(0), .y_n = 1, .y_p = 4, .y_q = 4, .y_c = 16, .y_pitch = 16,
+      .y = GF_L1(1024), .y_n = 1, .y_p = 4, .y_q = 4, .y_c = 16, .y_pitch = 16,
       .n = 1, .c = 16, .p = 4, .q = 4, .r = 2, .s = 2,
       .kernel = {2, 2}, .strides = {2, 2}, .dilations = {1, 1}, .pads = {0, 0, 0, 0}, .ceil_mode = 0, .lo = -128,
       .hi = 127,
@@ -42,14 +42,14 @@ static void run_maxpool_i8_0(void) {
 
   ahead_conv2d_i8_1();
   gf_team_run(gf_maxpool_i8, &args);
-  gf_copy_bytes(GF_L2_L1, GF_OUT, GF_L2(7552), GF_L1(0), 256, &y_ticket);
+  gf_copy_bytes(GF_L2_L1, GF_OUT, GF_L2(7552), GF_L1(1024), 256, &y_ticket);
   gf_copy_settle(&y_ticket);
 }
 
 /* conv2d_i8_1: conv2d_i8, acc; rule conv2d, plain (operator)
    nodes relu_2_DequantizeLinear, max_pool2d_DequantizeLinear, down.0.weight_DequantizeLinear,
    down.0.weight_bias_DequantizeLinear, node_Conv_69, relu_3_QuantizeLinear
-   4 tiles: k 16 of 32, c 8 of 16; L1 2352 B; 7728 cycles computing, 9284 with copies
+   4 tiles: k 16 of 32, c 8 of 16; L1 2208 B; 7728 cycles computing, 9284 with copies
      x      <- L2 + 7552, 512 B in tiles of 128, double-buffered: max_pool2d_stored
      weight <- L2 + 1008, 4608 B in tiles of 1152: conv2d_i8_1.weight
      bias   <- L2 + 5616, 128 B in tiles of 64, double-buffered, started by the call before: conv2d_i8_1.bias
@@ -77,18 +77,20 @@ static void run_conv2d_i8_1(void) {
       .bias_k = 16,
       .mul_k = 16,
       .shift_k = 16,
+      .addend = NULL,
       .y_n = 1, .y_p = 2, .y_q = 2, .y_k = 16, .y_pitch = 32,
       .n = 1, .g = 1, .k = 16, .p = 2, .q = 2, .c = 8, .r = 3, .s = 3,
       .groups = 1, .strides = {2, 2}, .dilations = {1, 1}, .pads = {1, 1, 1, 1}, .x_zero = -128, .y_zero = -128,
-      .lo = -128, .hi = 127,
+      .lo = -128, .hi = 127, .addend_zero = 0, .addend_mul = 0, .sum_mul = 0, .sum_shift = 1, .sum_zero = 0,
+      .sum_lo = -128, .sum_hi = 127,
       .acc = GF_L1(1952),
       .border = GF_L1(1824), .border_pitch = 16,
   };
   gf_ticket x_ticket[2] = {{0}}, weight_ticket = {0};
   const uint32_t x_l1[2] = {128, 256};
-  const uint32_t bias_l1[2] = {2208, 1600};
-  const uint32_t mul_l1[2] = {2272, 1728};
-  const uint32_t shift_l1[2] = {2336, 1808};
+  const uint32_t bias_l1[2] = {1536, 1600};
+  const uint32_t mul_l1[2] = {1664, 1728};
+  const uint32_t shift_l1[2] = {1792, 1808};
   int32_t x_now = 0, bias_now = 0, mul_now = 0, shift_now = 0;
 
   for (int32_t k = 0; k < 32; k += 16) {
