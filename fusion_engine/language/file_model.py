@@ -52,7 +52,7 @@ class EntrySection(Section):
     for_: list[str | bool] | str | bool | None = Field(default=None, alias="for")
     """The variants that the entry takes; all if left out."""
     stored: dict[str, str] | None = None
-    """Which integers stand for a real: `int8 symmetric axis 0`; of an inner value, that it is rounded to them inside."""
+    """Which integers stand for a real: `int8 symmetric axis 0`; of an inner value: rounded to them inside."""
     inner: dict[str, str] | None = None
     """Quantisations inside the match that are allowed: `same_as(y)`."""
     when: list[Scalar] | Scalar | None = None

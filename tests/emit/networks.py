@@ -104,7 +104,7 @@ def _add(g: Growing, x: str) -> str:
 
 
 def _residual(g: Growing, x: str) -> str:
-    """A convolution that keeps the shape, and an earlier map of that shape added in the same call: its own input, too."""
+    """A convolution that keeps the shape, and an earlier map of that shape added in the same call, maybe its input."""
     n, c, h, w = g.shape(x)
     same = [b.name for b in g.buffers if b.data is None and b.shape == g.shape(x)]
     r, s = (g.draw(st.sampled_from([k for k in (1, 3) if k <= n])) for n in (h, w))

@@ -86,7 +86,8 @@ def answers(seen: View, plan: Plan, feeds: running.Arrays) -> list[np.ndarray]:
 @settings(max_examples=40, deadline=None)
 @given(
     st.integers(0, 10**6), st.sampled_from(sorted(KERNELS)), st.sampled_from(("other", "input", "branch")),
-    st.booleans(), st.sampled_from((None, "Relu")), st.sampled_from((None, "Relu")), st.sampled_from((np.int8, np.uint8)),
+    st.booleans(), st.sampled_from((None, "Relu")), st.sampled_from((None, "Relu")),
+    st.sampled_from((np.int8, np.uint8)),
 )  # fmt: skip
 def test_one_call_rounds_as_the_two(
     seed: int, kind: str, addend: str, left: bool, inner: str | None, outer: str | None, dtype: type
