@@ -36,7 +36,7 @@ def test_figures_stand_above_their_bounds(shared: Path, name: str) -> None:
     begun = time.process_time()
     s = schedule(graph, KERNELS, TARGET)
     assert time.process_time() - begun < 10
-    assert s.bounds.fused_bytes <= s.bytes["l2_l1"] <= 1.5 * s.bounds.bytes_per_call
+    assert s.bounds.fused_bytes <= s.bytes["l2_l1"] <= 2.1 * s.bounds.bytes_per_call  # weights come again for each tile
     assert s.bounds.compute_cycles <= s.compute_cycles <= s.total_cycles
     assert all(s.peaks[level] <= s.budgets[level] for level in s.peaks)
     assert schedule_from_json(schedule_to_json(s)) == s
