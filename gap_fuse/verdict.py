@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from gap_fuse.code_size import CodeSize
 from gap_fuse.comparing import Agreement, Difference, TopOne
 from gap_fuse.proving import CallProof
 
@@ -45,12 +46,14 @@ class Verdict:
     outputs: tuple[OutputVerdict, ...]  # none where nothing runs the model
     counters: tuple[str, ...]  # sentences where the C's counters are not the plan's
     refused: str = ""  # why onnxruntime does not run the file
+    size: CodeSize | None = None  # None where it was not looked at
 
     @property
     def passed(self) -> bool:
         return (
             not self.unequal
             and not self.counters
+            and (self.size is None or self.size.passed)
             and all(o.passed for o in self.outputs)
             and all(c.passed for c in self.calls)
         )
@@ -60,6 +63,7 @@ class Verdict:
             [
                 *self._reference_lines(),
                 *self._call_lines(),
+                *([] if self.size is None else [f"  size        {self.size}"]),
                 *self._refusal(),
                 *(line for o in self.outputs for line in _output_lines(o)),
                 self._last_line(),

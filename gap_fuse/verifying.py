@@ -4,6 +4,7 @@ onnxruntime."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from fusion_engine import FusedGraph, run_reference
 from fusion_engine.reference import run_calls
 from fusion_engine.tolerances import KERNEL, NETWORK
 from gap_fuse.arrays import Samples, draw_samples, read_samples
+from gap_fuse.code_size import code_size
 from gap_fuse.comparing import Agreement, Difference, agreement, difference, top_one
 from gap_fuse.compiling import Compiled, read_compiled
 from gap_fuse.islands import dequantises, quantises
@@ -48,7 +50,8 @@ def verify(
         if data.count > few.count
         else traced[0]
     )
-    return judge(compiled, data, traced, whole)
+    size = None if sanitize else code_size(compiled, Build(trace=True))
+    return replace(judge(compiled, data, traced, whole), size=size)
 
 
 def judge(compiled: Compiled, data: Samples, traced: Sequence[Execution], whole: Execution) -> Verdict:
