@@ -177,7 +177,7 @@ class _Checker:
             self.problems.append(m.error("it takes a group of any rank but states no `rank`", help_))
         for key, used, known in (
             ("whole", i.whole, axes),
-            ("team", (i.team,) if i.team else (), {*axes, "largest"}),
+            ("team", tuple(i.team.replace(" ", "").split("*")) if i.team else (), {*axes, "largest"}),
             ("tile", tuple(i.tile or ()), axes),
             ("align", tuple(i.align or ()), operands),
             ("reads_at", tuple(i.reads_at or ()), operands),

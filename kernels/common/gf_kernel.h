@@ -29,10 +29,26 @@ typedef struct {
   int32_t begin, end;
 } gf_range;
 
-/* This core's part of 0..n, in whole steps: no core gets more than ceil(ceil(n / step) / cores) of them; the last step may be ragged. */
-static inline gf_range gf_share_step(int32_t n, int32_t step) {
-  int32_t chunk = gf_ceildiv(gf_ceildiv(n, step), gf_core_count()) * step;
-  gf_range mine = {GF_MIN(chunk * gf_core_id(), n), GF_MIN(chunk * (gf_core_id() + 1), n)};
+/* Part `number` of `count` of 0..n, in whole steps: none gets more than ceil(ceil(n / step) / count) of them; the last step may be ragged. */
+static inline gf_range gf_part(int32_t n, int32_t step, int32_t number, int32_t count) {
+  int32_t chunk = gf_ceildiv(gf_ceildiv(n, step), count) * step;
+  gf_range part = {GF_MIN(chunk * number, n), GF_MIN(chunk * (number + 1), n)};
+  return part;
+}
+
+/* This core's part of 0..n, in whole steps. */
+static inline gf_range gf_share_step(int32_t n, int32_t step) { return gf_part(n, step, gf_core_id(), gf_core_count()); }
+
+/* This core's part of a product: of `outer`, and where that has fewer steps than there are cores, of `inner` too. */
+typedef struct {
+  gf_range outer, inner;
+} gf_team_box;
+
+/* The cores as a grid: a row of it per step of `outer`, as long as there are cores, the columns share `inner`. Cores left over get nothing. */
+static inline gf_team_box gf_share_box(int32_t outer, int32_t outer_step, int32_t inner, int32_t inner_step) {
+  int32_t rows = GF_MAX(1, GF_MIN(gf_ceildiv(outer, outer_step), gf_core_count())), columns = gf_core_count() / rows;
+  gf_team_box mine = {gf_part(outer, outer_step, gf_core_id() / columns, rows), gf_part(inner, inner_step, gf_core_id() % columns, columns)};
+  if (gf_core_id() >= rows * columns) mine.outer.end = mine.outer.begin;
   return mine;
 }
 

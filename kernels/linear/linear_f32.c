@@ -9,6 +9,6 @@ void gf_linear_f32(const void *args) {
       .y = {.y = a->y, .row = a->y_pitch, .bias = a->bias, .lo = a->lo, .hi = a->hi},
       .last = 1,
   };
-  gf_range rows = {0, a->m};
-  gf_dense_f32_box(&d, rows, gf_share_step(a->j, GF_BLOCK));
+  gf_team_box mine = gf_share_box(a->j, GF_BLOCK, a->m, GF_PIXELS);
+  gf_dense_f32_box(&d, mine.inner, mine.outer);
 }

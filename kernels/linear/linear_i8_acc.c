@@ -9,6 +9,6 @@ void gf_linear_i8_acc(const void *args) {
       .y = {.y = a->y, .row = a->y_pitch, .by = {a->bias, a->mul, a->shift, a->y_zero, a->lo, a->hi}},
       .sums = a->acc, .first = a->first, .last = a->last,
   };
-  gf_range rows = {0, a->m};
-  gf_dense_i8_box(&d, rows, gf_share_step(a->j, GF_BLOCK));
+  gf_team_box mine = gf_share_box(a->j, GF_BLOCK, a->m, GF_PIXELS);
+  gf_dense_i8_box(&d, mine.inner, mine.outer);
 }
