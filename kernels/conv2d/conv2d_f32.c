@@ -14,7 +14,7 @@ static float window(const call *a, int32_t n, int32_t h, int32_t w, int32_t g, i
   for (int32_t r = rows.begin; r < rows.end; r++) {
     for (int32_t s = columns.begin; s < columns.end; s++) {
       int32_t pixel = (n * a->x_h + h + r * a->dilations[0]) * a->x_w + w + s * a->dilations[1];
-      const float *x = a->x + (ptrdiff_t)pixel * a->x_c + g * a->c, *tap = weight + (r * a->s + s) * a->c;
+      const float *x = a->x + (ptrdiff_t)pixel * a->x_pitch + g * a->c, *tap = weight + (r * a->s + s) * a->c;
       for (int32_t c = 0; c < a->c; c++) sum += x[c] * tap[c];
     }
   }

@@ -15,7 +15,7 @@ GF_INLINE void tile(const gf_result_i8 *y, const gf_conv *conv, const gf_windows
 void gf_conv2d_i8_blocked(const void *args) {
   const call *a = args;
   int8_t *border = (int8_t *)(a->border + gf_core_id() * a->border_pitch);
-  gf_conv conv = {a->x, a->weight, border, a->x_h, a->x_w, a->c, a->r, a->s, a->x_zero, a->dilations};
+  gf_conv conv = {a->x, a->weight, border, a->x_h, a->x_w, a->c, a->x_pitch, a->r, a->s, a->x_zero, a->dilations};
   gf_result_i8 y = {a->y, a->y_pitch, {a->bias, a->mul, a->shift, a->y_zero, a->lo, a->hi},
                     {a->addend, a->addend_pitch, a->addend_zero, a->addend_mul, a->sum_mul, a->sum_shift, a->sum_zero, a->sum_lo, a->sum_hi}};
   gf_window_grid grid = {a->p, a->q, a->strides, a->x_h_before, a->x_w_before};

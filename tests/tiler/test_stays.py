@@ -139,3 +139,13 @@ def test_a_call_with_more_l1_than_the_tensors_leave_is_cut() -> None:
     assert middle.loops[0].axis == "k"
     assert {o.level for o in middle.operands if o.operand.role != "const"} == {"l1"}
     assert s.bytes["l2_l1"] == sum(c.bytes for c in s.constants) + 2 * 1024
+
+
+def test_a_concatenation_stays_and_its_parts_are_made_and_read_inside() -> None:
+    b = Builder()
+    x = b.tensor(4, 8, 8)
+    y = b.conv(x, 8)
+    whole = b.concat(y, b.conv(y, 8))
+    s = schedule(b.graph([x], [b.conv(whole, 4)]), KERNELS, TARGET)
+    assert [v.root for v in s.stays] == [whole]
+    assert s.bytes["l2_l1"] == s.bounds.fused_bytes
