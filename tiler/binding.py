@@ -13,6 +13,7 @@ from fusion_engine.kernels.descriptor import Implementation, Kernel
 from tiler.actuals import DeclinedError, Signature
 from tiler.bound import BoundAccumulator, BoundAxis, BoundCall, BoundScratch
 from tiler.call_axes import CallAxes
+from tiler.contiguous import why_torn
 from tiler.operand_binding import OperandBinder
 from tiler.schedule import BoundOperand
 
@@ -39,11 +40,15 @@ class _Binder:
         signature, binder = self.axes.signature, OperandBinder(self.axes)
         bound = [binder.bind(a) for a in signature.actuals]
         operands = tuple(b for b, _ in bound)
+        axes = self._axes(operands)
+        for torn in (why_torn(o, axes) for o in operands if o.role == "out"):
+            if torn is not None:
+                raise DeclinedError(torn)
         return BoundCall(
             call=signature.call.name,
             kernel=signature.kernel.name,
             implementation=self.implementation.name,
-            axes=self._axes(operands),
+            axes=axes,
             groups=self.axes.names,
             operands=operands,
             packings=tuple(p for _, p in bound if p is not None),

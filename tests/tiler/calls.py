@@ -95,12 +95,18 @@ def resizes(draw: st.DrawFn) -> BoundCall:
 
 @st.composite
 def grouped(draw: st.DrawFn) -> BoundCall:
-    """A grouped pointwise convolution: two axes in one index map."""
+    """A grouped pointwise convolution: two axes in one index map, of which one tile has a whole part (see bind)."""
     g, k, c, p = (draw(st.integers(1, 4)) for _ in range(4))
     x = operand(f"x[g*{c} + c, p]", (g * c, p), (1, 0))
     w = operand(f"w[g*{k} + k, c]", (g * k, c), (0, 1), "const")
     y = operand(f"y[g*{k} + k, p]", (g * k, p), (1, 0), "out")
-    axes = [BoundAxis("g", g), BoundAxis("k", k), BoundAxis("p", p), BoundAxis("c", c, whole=True)]
+    whole = draw(st.booleans())
+    axes = [
+        BoundAxis("g", g, limit=None if whole else 1),
+        BoundAxis("k", k, whole=whole),
+        BoundAxis("p", p),
+        BoundAxis("c", c, whole=True),
+    ]
     return bound_call(axes, [x, w, y], "20 + g*k*p*c")
 
 

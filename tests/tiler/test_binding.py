@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fusion_engine.expr import evaluate
+from fusion_engine.expr import Num, evaluate
 from fusion_engine.graph import Alias, Buffer, Call, FusedGraph, Provenance
 from fusion_engine.kernels import load_kernels
-from fusion_engine.kernels.descriptor import Kernel
+from fusion_engine.kernels.descriptor import Kernel, TileRule
+from gap_fuse.proof.tiles import bind_kernel
 from tiler.binding import bind
 from tiler.bound import BoundCall
 from tiler.emit.pack import pack
@@ -193,3 +195,25 @@ def test_a_parameter_must_be_constant() -> None:
     buffers = [Buffer("x", "float32", (2, 8)), Buffer("gamma", "float32", (8,)), Buffer("y", "float32", (2, 8))]
     graph = one_call("layernorm_f32", buffers, ["x", "gamma"], ["y"], {})
     assert bound(graph) == "gamma must be a constant"
+
+
+def grouped(whole: tuple[str, ...], tile: Mapping[str, TileRule] | None, groups: int = 2) -> BoundCall | str:
+    """A convolution of `groups` groups with 3 channels each, bound to an implementation that keeps `whole` whole."""
+    kernel = KERNELS["conv2d_f32"]
+    chosen = replace(next(i for i in kernel.implementations if i.name == "grouped"), when=(), whole=whole, tile=tile)
+    rng = np.random.default_rng(0)
+    arrays = {"x": (1, 2 * groups, 5, 5), "weight": (3 * groups, 2, 3, 3), "bias": (3 * groups,)}
+    operands = {n: rng.standard_normal(s).astype(np.float32) for n, s in arrays.items()}
+    found = bind_kernel(kernel, chosen, operands, {"groups": groups, "pads": (0, 0, 0, 0)})
+    return found if isinstance(found, str) else found[1]
+
+
+def test_a_tile_of_two_axes_makes_one_part_of_the_result() -> None:
+    """Nothing said so: a kernel that left both to be cut had the junk between its parts stored as results."""
+    torn = grouped(("c", "r", "s"), None)
+    assert isinstance(torn, str)
+    assert "a tile of k and g makes no one part of y along k" in torn
+    assert "`whole: [k]` or `tile: {g: {max: 1}}`" in torn
+    assert isinstance(grouped(("k", "c", "r", "s"), None), BoundCall)
+    assert isinstance(grouped(("c", "r", "s"), {"g": TileRule(max=Num(1))}), BoundCall)
+    assert isinstance(grouped(("c", "r", "s"), None, groups=1), BoundCall)

@@ -44,7 +44,10 @@ def test_tiles_cover_every_output_element_exactly_once(call: BoundCall, data: st
 
     over = call.accumulate.over if call.accumulate else ()
     split = [a for a in call.axes if not a.whole and a.name not in over]
-    loops = [(a.name, data.draw(st.integers(1, a.extent))) for a in data.draw(st.permutations(split))]
+    loops = [
+        (a.name, data.draw(st.integers(1, min(a.limit or a.extent, a.extent))))
+        for a in data.draw(st.permutations(split))
+    ]
     written: dict[tuple[int, ...], int] = {}
     out = call.operands[-1]
     for start, length in ranges(call, loops):
