@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import onnx
@@ -24,7 +25,12 @@ def quantize(
     read = read_onnx(model)
     source = prepare(read)
     statistics = _carried(read, Path(model)) if inputs is None else _measured(source, inputs, samples)
-    onnx.save(quantise(source, statistics), str(output))
+    try:
+        quantised = quantise(source, statistics)
+    except GapFuseError as e:
+        place = Span(str(model if inputs is None else inputs))
+        raise GapFuseError(d if d.span else replace(d, span=place) for d in e.diagnostics) from e
+    onnx.save(quantised, str(output))
     return statistics
 
 

@@ -49,9 +49,16 @@ def grids(
     settled = {root: fixed.get(root) or _grid(known) for root, known in members.items()}
     found = {t: grid for t in tensors if (grid := settled[shared.of(t)]) is not None}
     if missing := [t for t in tensors if t not in found]:
-        help = "collect them over quantizer.activations(model)"
-        raise GapFuseError([Diagnostic(f"no finite statistics of tensor '{t}'", help=help) for t in missing])
+        raise GapFuseError([_unknown(t, statistics.get(t)) for t in missing])
     return found
+
+
+def _unknown(tensor: str, statistics: TensorStatistics | None) -> Diagnostic:
+    message = f"the range of tensor '{tensor}' is not known: "
+    if statistics is None:
+        return Diagnostic(message + "it has no statistics", help="collect them over quantizer.activations(model)")
+    help = "give samples that the model takes to finite numbers; `gap-fuse stats` shows where others begin"
+    return Diagnostic(message + str(statistics), help=help)
 
 
 def grid_of(statistics: TensorStatistics) -> Grid:

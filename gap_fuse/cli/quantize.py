@@ -26,3 +26,6 @@ def quantize(model: Path, inputs: Path | None, output: Path, samples: int | None
 
     statistics = quantize_model(model, inputs, output, samples)
     click.echo(f"{output}: {len(statistics)} activations int8")
+    for name, found in statistics.items():
+        if found.nan or found.positive_infinity or found.negative_infinity:
+            click.echo(f"note: of {name} only finite values count: {found}")

@@ -19,6 +19,7 @@ import gap_fuse
 from fusion_engine.diagnostics import GapFuseError
 from gap_fuse.cli import main
 from tests.conftest import ROOT
+from tests.door.test_command import command, onnx_text, refused
 
 
 def _model(folder: Path, text: str) -> str:
@@ -176,3 +177,21 @@ def test_the_package_knows_its_names() -> None:
     assert set(gap_fuse.__all__) <= set(dir(gap_fuse))
     with pytest.raises(AttributeError, match="no attribute `compiled`"):
         gap_fuse.compiled  # noqa: B018
+
+
+@pytest.mark.parametrize(("value", "said"), [(np.nan, "64 NaN"), (np.inf, "64 Inf")])
+def test_samples_without_a_finite_number(tmp_path: Path, value: float, said: str) -> None:
+    """`quantize` gave advice about a Python function, and no place."""
+    text = "t (float[1,16] x) => (float[1,16] y) <float[1,16] w = {1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7}> { y = Mul(x, w) }"
+    model = onnx_text(tmp_path / "m.onnx", f'<ir_version: 8, opset_import: ["" : 18]> {text}')
+    x = np.full((4, 1, 16), value, np.float32)
+    np.savez(tmp_path / "x.npz", x=x)
+    arguments = ("quantize", model, "--inputs", tmp_path / "x.npz", "-o", tmp_path / "q.onnx")
+    refusal = refused(*arguments)
+    assert f"x.npz: error: the range of tensor 'x' is not known: no finite number, {said}" in refusal
+    assert "quantizer.activations" not in refusal
+    x[1:] = 1.0
+    np.savez(tmp_path / "x.npz", x=x)
+    done = command(*arguments)
+    assert done.exit_code == 0, done.output
+    assert "note: of x only finite values count: 48 in [1, 1]" in done.stdout
