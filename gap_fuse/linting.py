@@ -11,7 +11,8 @@ from typing import Any
 import onnx
 
 from fusion_engine import plan, read_model
-from fusion_engine.diagnostics import GapFuseError
+from fusion_engine.diagnostics import GapFuseError, Span
+from fusion_engine.model import check_model
 from fusion_engine.view.scopes import CLASSES
 from gap_fuse.export.outlining import outline
 from gap_fuse.export.scopes import instances
@@ -54,9 +55,10 @@ class Lint:
 def lint(model: str | Path | onnx.ModelProto, after: str | Path | onnx.ModelProto | None = None) -> Lint:
     """Look at a model as an exporter wrote it and, with `after`, at what a tool made of it.
 
-    Raises GapFuseError for files that are no models.
+    Raises GapFuseError for files that are no models, and models that break ONNX's rules.
     """
     proto = read_onnx(model)
+    check_model(proto, None if isinstance(model, onnx.ModelProto) else Span(str(model)))
     marks = marks_of(proto)
     lost = () if after is None else tuple(losses(marks, marks_of(read_onnx(after))))
     return Lint(marks, lost, tuple(advice(proto, marks, load_library())))

@@ -21,6 +21,8 @@ def read_query(pattern: str, conditions: Sequence[str], library: Library) -> Rul
     A text of one line may leave out `y =`.
     """
     text = pattern.strip("\n")
+    if not text.strip():
+        raise GapFuseError(Diagnostic("the pattern is empty", Span(FILE), "for example `y = Relu(Conv(x, w, _))`"))
     if "=" not in text.split("(")[0] and "\n" not in text.strip():
         text = f"y = {text.strip()}"
     mark = Marked("map", Span(FILE), "", entries=((_scalar("pattern", ""), _scalar(text, FILE)),))

@@ -213,7 +213,7 @@ def lacking_operators(view: View, rule: Rule, classes: Mapping[str, tuple[str, .
     facts = Facts(view)
     lacking = [_absent(facts, variant, classes) for variant in rule.variants]
     fewest = min(lacking, key=len, default=[])
-    return tuple(dict.fromkeys(" or ".join(sorted(need)[:3]) or "a function it names" for need in fewest))
+    return tuple(dict.fromkeys(" or ".join(sorted(need)[:3]) or "function that it names" for need in fewest))
 
 
 def _absent(facts: Facts, variant: Variant, classes: Mapping[str, tuple[str, ...]]) -> list[frozenset[str]]:

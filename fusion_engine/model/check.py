@@ -56,6 +56,7 @@ def check_model(proto: onnx.ModelProto, where: Span | None) -> None:
     if proto.ir_version < 2:
         _fill_attribute_types(proto.graph)
     _fill_opsets(proto)
+    _check_opset(proto, where)
     try:
         onnx.checker.check_model(proto)
     except Exception as error:  # ValidationError, and DecodeError for models that do not survive serialisation
@@ -64,6 +65,15 @@ def check_model(proto: onnx.ModelProto, where: Span | None) -> None:
             raise GapFuseError(problems[:10]) from error
         if not _forgiven(str(error)):
             raise GapFuseError(Diagnostic(f"the model is not valid ONNX: {_first_line(error)}", where)) from error
+
+
+def _check_opset(proto: onnx.ModelProto, where: Span | None) -> None:
+    """Of operators that the installed onnx does not define nobody knows what they mean."""
+    newest = defs.onnx_opset_version()
+    for o in proto.opset_import:
+        if o.domain in ("", "ai.onnx") and o.version > newest:
+            message = f"the model is of opset {o.version}; the newest known to onnx {onnx.__version__} is {newest}"
+            raise GapFuseError(Diagnostic(message, where, "export it with an older opset, or install a newer onnx"))
 
 
 def _fill_opsets(proto: onnx.ModelProto) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from fusion_engine import GapFuseError, Rule, RuleSet
 from fusion_engine.diagnostics import Diagnostic, did_you_mean
@@ -32,9 +33,9 @@ def find_rule(rules: RuleSet, name: str) -> Rule:
     """The rule of this name. Raises GapFuseError, with the nearest name."""
     found = next((r for r in rules.rules if r.name == name), None)
     if found is None:
-        raise GapFuseError(
-            Diagnostic(f"there is no rule `{name}`", help=did_you_mean(name, [r.name for r in rules.rules]))
-        )
+        near = did_you_mean(Path(name).stem, [r.name for r in rules.rules])
+        help_ = near or "`gap-fuse rules list` shows them; `--rules PATH` reads further files"
+        raise GapFuseError(Diagnostic(f"there is no rule `{name}`", help=help_))
     return found
 
 
