@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from fusion_engine.graph import Call, FusedGraph
@@ -71,8 +72,10 @@ def _call(call: Call, plan: CallPlan, between_integers: bool) -> dict[str, Any]:
         "results": dict(call.results),
         "axes": dict(plan.axes),
         "loops": [
-            {"axis": loop.axis, "extent": loop.extent, "tile": loop.tile, "trips": loop.trips} for loop in plan.loops
+            {"axis": loop.axis, "extent": loop.extent, "tile": loop.tile, "trips": loop.trips, "down": loop.down}
+            for loop in plan.loops
         ],
+        "trailing": None if plan.trailing is None else asdict(plan.trailing),
         "tiles": plan.tiles,
         "l1_bytes": plan.l1_bytes,
         "bytes": {hop: sum(o.bytes.get(hop, 0) for o in plan.operands) for hop in _hops(plan)},
@@ -180,6 +183,8 @@ def _groups(report: Report) -> list[str]:
     calls = sum(len(g["calls"]) for g in fused)
     rows = sum(len(r["rings"]) for g in fused for r in g["rolls"])
     rolled = f", {rows} pass by rows" if rows else ""
+    over = sum(c["trailing"] is not None for c in report["calls"])
+    rolled += f", {counted(over, 'result')} over {'its input' if over == 1 else 'their inputs'}" if over else ""
     groups = f"{len(fused)} group" + ("s" if len(fused) > 1 else "")
     return [f"  fused     {stay} tensors stay in L1{rolled}, {calls} calls in {groups}{gap}"]
 

@@ -140,7 +140,7 @@ def _smallest(document: Document) -> list[str]:
 def _shown(document: Document) -> list[str]:
     tiling = document["tiling"]
     call = next(c for c in document["calls"] if c["name"] == tiling["show"])
-    loops = ", ".join(f"{x['axis']} {x['tile']} of {x['extent']}" for x in call["loops"]) or "one tile"
+    loops = ", ".join(_loop(x) for x in call["loops"]) or "one tile"
     points = tiling["pareto"]
     step = max(1, -(-len(points) // PARETO))
     kept = points[::step] if points[::step][-1:] == points[-1:] else [*points[::step], *points[-1:]]
@@ -154,7 +154,20 @@ def _shown(document: Document) -> list[str]:
         "",
         f"{call['name']}: {call['kernel']}, {call['implementation']}; nodes {', '.join(call['nodes'])}",
         f"  tiles     {loops}",
+        *_trailing(call["trailing"]),
         *(f"  note      {n}" for n in call["notes"]),
         f"  Pareto set, operands in L2 ({len(points)} tilings that nothing beats, {len(kept)} shown):",
         *("    " + "  ".join(c.rjust(w) for c, w in zip(r, widths, strict=True)) for r in rows),
     ]
+
+
+def _loop(loop: Document) -> str:
+    direction = ", from the last tile to the first" if loop["down"] else ""
+    return f"{loop['axis']} {loop['tile']} of {loop['extent']}{direction}"
+
+
+def _trailing(trailing: Document | None) -> list[str]:
+    if trailing is None:
+        return []
+    x, y, common = trailing["input"], trailing["result"], trailing["bytes"]
+    return [f"  overlap   {y} lies over {common:,} B of {x} in L1: each tile overwrites only what no tile still reads"]

@@ -98,7 +98,8 @@ def _pair(grid: Grid, number: int, result: int) -> Overlap:
 
 def _alike(call: BoundCall, x: BoundOperand, y: BoundOperand) -> bool:
     """Whether each element of the result may lie where the element of the input lies from which it is made."""
-    same = (x.index, x.extent, x.far_strides, x.itemsize) == (y.index, y.extent, y.far_strides, y.itemsize)
+    typed = x.dtype == y.dtype or x.itemsize == 1  # C may take other types for memory of their own
+    same = typed and (x.index, x.extent, x.far_strides, x.itemsize) == (y.index, y.extent, y.far_strides, y.itemsize)
     return same and call.accumulate is None and x.name in call.reuse.get(y.name, ())
 
 

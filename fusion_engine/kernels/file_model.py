@@ -90,7 +90,7 @@ class ImplementationSection(Section):
     reads_at: dict[str, Literal["first", "last"]] | None = None
     """Operands that are read only in the first or last tile of a reduction."""
     reuse: dict[str, list[str]] | None = None
-    """Results that may lie where an operand was."""
+    """Results that may lie on an operand: each element is read before the same one is written, by the same core."""
     pitch: list[str] | str | None = None
     """Operands whose innermost rows may lie apart in L1: the call gets the distance."""
     gather: list[str] | str | None = None
