@@ -90,7 +90,7 @@ def place(
     assert best is not None
     peak, offsets = best
     if peak > max(bound, enough or 0):
-        offsets = _solve(blocks, bound, peak, offsets, spacings) or offsets
+        offsets = _solve(blocks, max(bound, (enough or 0) // ALIGNMENT * ALIGNMENT), peak, offsets, spacings) or offsets
     return Placement(tuple(offsets), _peak(blocks, offsets), bound)
 
 
@@ -156,13 +156,13 @@ def _is_free(at: int, taken: Sequence[tuple[int, int, int]], paired: Mapping[int
 
 
 def _solve(
-    blocks: Sequence[Block], bound: int, peak: int, hint: Sequence[int], spacings: Sequence[Spacing]
+    blocks: Sequence[Block], low: int, peak: int, hint: Sequence[int], spacings: Sequence[Spacing]
 ) -> list[int] | None:
-    """The least peak between `bound` and `peak`, by CP-SAT; None where it finds nothing better."""
+    """A peak as near to `low` as there is one, up to `peak`, by CP-SAT; None where it finds nothing better."""
     from ortools.sat.python import cp_model  # heavy, and rarely needed
 
     model = cp_model.CpModel()
-    height = model.new_int_var(bound // ALIGNMENT, peak // ALIGNMENT, "height")
+    height = model.new_int_var(low // ALIGNMENT, peak // ALIGNMENT, "height")
     lives, spans, starts = [], [], []
     ends, begins = {s.first for s in spacings}, {s.second for s in spacings}  # these leave each other half of a call
     for i, b in enumerate(blocks):
