@@ -51,7 +51,7 @@ def generate(attrs: dict[str, str], symbol: str, variadic: int = 0) -> str:  # n
     have, to = attrs["have"], attrs["to"]
     wide = "double" if have in FLOATS else C_TYPES[have]
     half = '#include "gf_half.h"\n' if "float16" in (have, to) else ""
-    element = "gf_float_of_half(x[j * a->x_s[3]])" if have == "float16" else "x[j * a->x_s[3]]"
+    element = "gf_float_of_half(x[j * xs])" if have == "float16" else "x[j * xs]"
     return f"""\
 /* Converts {have} to {to}. */
 #include "{symbol}_args.h"
@@ -59,13 +59,16 @@ def generate(attrs: dict[str, str], symbol: str, variadic: int = 0) -> str:  # n
 {half}
 void {symbol}(const void *args) {{
   const {symbol}_args *a = args;
-  gf_rows r = gf_rows_share(a->i);
+  const int32_t k = gf_row_axis(a->i, a->x_s);
+  const gf_axes i = gf_axes_last(a->i, k), x_s = gf_axes_last(a->x_s, k), y_s = gf_axes_last(a->y_s, k);
+  const int32_t xs = x_s.of[3], ys = y_s.of[3];
+  gf_rows r = gf_rows_share(i.of);
   while (gf_rows_next(&r)) {{
-    const {C_TYPES[have]} *x = (const {C_TYPES[have]} *)a->x + gf_row_offset(&r, a->x_s);
-    {C_TYPES[to]} *y = ({C_TYPES[to]} *)a->y + gf_row_offset(&r, a->y_s);
+    const {C_TYPES[have]} *x = (const {C_TYPES[have]} *)a->x + gf_row_offset(&r, x_s.of);
+    {C_TYPES[to]} *y = ({C_TYPES[to]} *)a->y + gf_row_offset(&r, y_s.of);
     for (int32_t j = r.begin; j < r.end; j++) {{
       const {wide} v = {element};
-      y[j * a->y_s[3]] = ({C_TYPES[to]})({_expression(have, to)});
+      y[j * ys] = ({C_TYPES[to]})({_expression(have, to)});
     }}
   }}
 }}

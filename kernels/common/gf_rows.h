@@ -52,6 +52,25 @@ static inline int32_t gf_row_offset(const gf_rows *r, const int32_t *s) {
   return r->at[0] * s[0] + r->at[1] * s[1] + r->at[2] * s[2];
 }
 
+/* The axis that suits the innermost loop where x runs another way than the rest: along which x, with strides `s`, runs fastest. */
+static inline int32_t gf_row_axis(const int32_t *i, const int32_t *s) {
+  int32_t best = 3;
+  for (int32_t k = 2; k >= 0; k--)
+    if (i[k] > 1 && s[k] > 0 && (i[best] == 1 || s[k] < s[best])) best = k;
+  return best;
+}
+
+/* Extents or strides with axis k in the last place. */
+typedef struct {
+  int32_t of[4];
+} gf_axes;
+
+static inline gf_axes gf_axes_last(const int32_t *from, int32_t k) {
+  gf_axes a = {{from[0], from[1], from[2], from[k]}};
+  if (k < 3) a.of[k] = from[3];
+  return a;
+}
+
 /* [lo, hi]; NaN stays. */
 static inline float gf_clampf(float v, float lo, float hi) {
   v = v < lo ? lo : v;

@@ -6,13 +6,15 @@ static inline void row(const gf_integer *x, int32_t xs, const float *scale, cons
 }
 
 static inline void dequantize(const gf_args *a) {
-  const int32_t xs = a->x_s[3], cs = a->scale_s[3], ys = a->y_s[3];
-  gf_rows r = gf_rows_share(a->i);
+  const int32_t k = gf_row_axis(a->i, a->x_s);
+  const gf_axes i = gf_axes_last(a->i, k), x_s = gf_axes_last(a->x_s, k), c_s = gf_axes_last(a->scale_s, k), y_s = gf_axes_last(a->y_s, k);
+  const int32_t xs = x_s.of[3], cs = c_s.of[3], ys = y_s.of[3];
+  gf_rows r = gf_rows_share(i.of);
   while (gf_rows_next(&r)) {
-    const gf_integer *x = a->x + gf_row_offset(&r, a->x_s) + r.begin * xs;
-    const float *scale = a->scale + gf_row_offset(&r, a->scale_s) + r.begin * cs;
-    const gf_integer *zero = a->zero + gf_row_offset(&r, a->zero_s) + r.begin * cs;
-    float *y = a->y + gf_row_offset(&r, a->y_s) + r.begin * ys;
+    const gf_integer *x = a->x + gf_row_offset(&r, x_s.of) + r.begin * xs;
+    const float *scale = a->scale + gf_row_offset(&r, c_s.of) + r.begin * cs;
+    const gf_integer *zero = a->zero + gf_row_offset(&r, c_s.of) + r.begin * cs;
+    float *y = a->y + gf_row_offset(&r, y_s.of) + r.begin * ys;
     const int32_t n = r.end - r.begin;
     if (xs == 1 && cs == 0 && ys == 1)
       row(x, 1, scale, zero, 0, y, 1, n);
