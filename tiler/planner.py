@@ -311,10 +311,10 @@ class _Assembly:
             Roll(
                 first,
                 first + len(plan.calls) - 1,
-                plan.step,
-                plan.steps,
+                plan.steps.step,
+                plan.steps.count,
                 tuple((c.axis, c.unit, c.height) for c in plan.calls),
-                tuple(Ring(r.root, self.near.rings[r.root], r.rows, r.row_bytes, r.height) for r in plan.rings),
+                tuple(Ring(r.root, self.near.rings[r.root], r.rows, r.row_bytes, r.height, r.every) for r in plan.rings),
             )
             for first, plan in sorted(self.memory.stays.rolls.items())
         )

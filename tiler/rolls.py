@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 
 import numpy as np
 
@@ -11,8 +12,12 @@ from tiler.choice import CallLayout, Choice
 from tiler.frontier import Frontier, empty, frontier
 from tiler.objective import PARTS, Objective
 from tiler.options import CallOptions, Picked
-from tiler.rolling import STEPS, RollCall, RollPlan, chains, roll_call
+from tiler.chains import chains
+from tiler.rolling import RollPlan, RollSteps, roll_plans
+from tiler.row_calls import RollCall, roll_call
 from tiler.target import Target
+
+STEPS = (1, 2, 3, 4, 6, 8, 12, 16)  # rows of the last result per step that are tried
 
 
 class Rolls:
@@ -34,7 +39,7 @@ class Rolls:
         for last in lasts:
             calls = tuple(c for c in self.calls[first : last + 1] if c is not None)
             around = frozenset(o.root for c in calls for o in c.bound.operands if o.role != "const")
-            if RollPlan(calls, 1, around, self.target).l1_bytes > self.target.budget("l1"):
+            if RollSteps(calls, 1, around, self.target).least_bytes > self.target.budget("l1"):
                 break
             result.append(last)
         return result
@@ -72,11 +77,11 @@ class Rolls:
         plans: list[RollPlan] = []
         if any(o.root in stays and not c.walks(o) for c in calls for o in c.bound.operands):
             return empty(PARTS, 1), plans
-        for step in STEPS:
-            plan = RollPlan(calls, step, stays, self.target)
-            if step > calls[-1].height or plan.l1_bytes > self.target.budget("l1"):
+        for step in (s for s in STEPS if s <= calls[-1].height):
+            found = roll_plans(calls, step, stays, self.target, self.target.budget("l1"))
+            if not found:
                 break
-            plans.append(plan)
+            plans.extend(found)
         if not plans:
             return empty(PARTS, 1), plans
         sizes = np.array([p.l1_bytes for p in plans], np.int64)
@@ -99,28 +104,28 @@ def roll_picks(plan: RollPlan) -> list[Picked]:
 
 
 def _notes(plan: RollPlan) -> tuple[str, ...]:
-    return (f"rolled: {plan.steps} steps of {plan.step} rows of the group's result",)
+    return (f"rolled: {plan.steps.count} steps of {plan.steps.step} rows of the group's result",)
 
 
 def _choice(plan: RollPlan, number: int) -> Choice:
-    operands = plan.calls[number].bound.operands
-    moved = [plan.traffic(number, o) for o in operands]
+    steps, operands = plan.steps, range(len(plan.calls[number].bound.operands))
+    moved = [plan.traffic(number, at) for at in operands]
     compute = plan.compute(number)
     return Choice(
         loops=(),
         depth=(0,) * len(operands),
         double=(False,) * len(operands),
-        tile_bytes=tuple(plan.tile_bytes(number, o) for o in operands),
+        tile_bytes=tuple(steps.tile_bytes(number, at) for at in operands),
         bytes=tuple({"l2_l1": m[0]} for m in moved),
         transfers=tuple({"l2_l1": m[1]} for m in moved),
-        scratch=plan.scratch(number),
+        scratch=steps.scratch(number),
         accumulator=0,
-        tiles=sum(b > a for a, b in plan.spans[number]),
+        tiles=steps.tiles(number),
         l1_bytes=plan.l1_bytes,
         stage_bytes=0,
         compute_cycles=compute,
-        moved_cycles=sum(m[2] for m in moved),
-        total_cycles=compute + sum(m[2] for m in moved),
+        moved_cycles=ceil(sum(m.issue.sum() + m.cycles.sum() for m in steps.all_moves[number] if m is not None)),
+        total_cycles=compute + plan.exposed(number),
     )
 
 
@@ -131,12 +136,12 @@ def roll_layout(plan: RollPlan, start: int) -> tuple[list[int], list[CallLayout]
         rings.append(at)
         at += _up(ring.rows * ring.row_bytes)
     scratch_at = at
-    at += max(plan.scratch_bytes(i) for i in range(len(plan.calls)))
+    at += max(plan.steps.scratch_bytes(i) for i in range(len(plan.calls)))
     layouts = []
     for i, c in enumerate(plan.calls):
         buffers: list[tuple[int, ...]] = []
-        for o in c.bound.operands:
-            size = _up(plan.tile_bytes(i, o))
+        for operand in range(len(c.bound.operands)):
+            size = _up(plan.steps.tile_bytes(i, operand))
             buffers.append((at,) if size else ())
             at += size
         layouts.append(CallLayout(tuple(buffers), _scratch(plan, i, scratch_at), None))
@@ -145,10 +150,10 @@ def roll_layout(plan: RollPlan, start: int) -> tuple[list[int], list[CallLayout]
 
 def _scratch(plan: RollPlan, number: int, at: int) -> dict[str, tuple[int, int]]:
     result = {}
-    sizes = plan.scratch(number)
+    sizes = plan.steps.scratch(number)
     for s in plan.calls[number].bound.scratch:
         result[s.name] = at, sizes[s.name]
-        at += sizes[s.name] * (plan.target.cores if s.per == "core" else 1)
+        at += sizes[s.name] * (plan.steps.target.cores if s.per == "core" else 1)
     return result
 
 

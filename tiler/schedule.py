@@ -170,13 +170,15 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """A tensor of which only rows are ever in L1: `rows` of `row_bytes` at byte `offset`, of `height` in all."""
+    """A tensor of which only rows are ever in L1: `rows` of `row_bytes` at byte `offset`, of `height` in all; those
+    still read move to its start before every `every`-th step."""
 
     root: str
     offset: int
     rows: int
     row_bytes: int
     height: int
+    every: int
 
 
 @dataclass(frozen=True, slots=True)

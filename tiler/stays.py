@@ -57,7 +57,7 @@ class Stays:
     @property
     def inner(self) -> frozenset[str]:
         """Roots that only ever exist by rows."""
-        return frozenset(r for plan in self.rolls.values() for r in plan.inner)
+        return frozenset(r for plan in self.rolls.values() for r in plan.steps.inner)
 
     @property
     def roots(self) -> frozenset[str]:

@@ -89,16 +89,17 @@ def _declarations(out: Lines, unit: CallUnit, copies: Sequence[TileCopy]) -> Non
     own = [c for c in copies if not c.plan.ahead]
     tickets = [f"{c.ticket}{'[2] = {{0}}' if len(c.plan.l1) > 1 else ' = {0}'}" for c in own]
     if tickets:
-        out.add(*_statement("gf_ticket", tickets))
+        out.add(*statement("gf_ticket", tickets))
     for o in (c.plan for c in copies if len(c.plan.l1) > 1):
         out.add(f"const uint32_t {o.operand.name}_l1[2] = {{{o.l1[0]}, {o.l1[1]}}};")
     alternating = [f"{c.plan.operand.name}_now = 0" for c in copies if len(c.plan.l1) > 1]
     if alternating:
-        out.add(*_statement("int32_t", alternating))
+        out.add(*statement("int32_t", alternating))
     out.add("")
 
 
-def _statement(ctype: str, declarators: Sequence[str]) -> list[str]:
+def statement(ctype: str, declarators: Sequence[str]) -> list[str]:
+    """A declaration, broken into lines."""
     lines, line = [], ctype
     for i, d in enumerate(declarators):
         end = ";" if i == len(declarators) - 1 else ","

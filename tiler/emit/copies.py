@@ -148,15 +148,17 @@ def near(plan: OperandPlan, buffer: str | int = 0) -> str:
     return f"GF_L1({plan.operand.name}_l1[{buffer}])"
 
 
-def start_line(copy: TileCopy, at: Mapping[str, str], buffer: str | int) -> str:
-    """Start the copy of the current tile, or of the tile where some axes stand `at` other places."""
+def start_line(copy: TileCopy, at: Mapping[str, str], buffer: str | int, on: str = "") -> str:
+    """Start the copy of the current tile, or of the tile where some axes stand `at` other places; on the buffer's
+    ticket, or another."""
     plan = copy.plan
+    on = on or ticket(copy, buffer)
     if copy.is_plain:
         size = plan.span or copy.extents[0] * plan.operand.itemsize
         where = f"GF_L2({copy.far}), {near(plan, buffer)}, {size}"
-        return f"gf_copy_bytes(GF_L2_L1, {copy.direction}, {where}, &{ticket(copy, buffer)});"
+        return f"gf_copy_bytes(GF_L2_L1, {copy.direction}, {where}, &{on});"
     axes = [at.get(loop.axis, loop.axis) for loop in copy.loops]
-    return f"{copy.function}({', '.join([*axes, near(plan, buffer), f'&{ticket(copy, buffer)}'])});"
+    return f"{copy.function}({', '.join([*axes, near(plan, buffer), f'&{on}'])});"
 
 
 def wait_line(copy: TileCopy, buffer: str | int) -> str:

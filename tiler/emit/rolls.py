@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from tiler.emit.affine import Affine, greatest, least, number, term
 from tiler.emit.arguments import write_assignments, write_initialiser
 from tiler.emit.boxes import AxisRange, DimBox, operand_box
-from tiler.emit.calls import headline
-from tiler.emit.copies import near, start_line, ticket, tile_copy, wait_line, write_function
+from tiler.emit.calls import headline, statement
+from tiler.emit.copies import TileCopy, near, start_line, tile_copy, write_function
 from tiler.emit.ctext import Lines, comment
 from tiler.emit.unit import CallUnit
 from tiler.schedule import OperandPlan, Ring, Roll
@@ -36,28 +36,26 @@ def roll_name(units: Sequence[CallUnit]) -> str:
 
 
 def _write_call(out: Lines, unit: CallUnit, ring: Ring | None, shadows: dict[str, int]) -> None:
-    copies = [tile_copy(unit, o) for o in unit.plan.operands if o.level == "l2" and o.operand.role != "const"]
     out.add(*comment(headline(unit)))
-    for copy in copies:
+    for copy in _travelling(unit):
         if not copy.is_plain:
             write_function(out, copy)
     bases = "".join(f", int32_t {o.operand.name}_base" for o in _in_rings(unit))
     out.open(f"static void run_{unit.name}(int32_t from, int32_t to{bases})")
     write_initialiser(out, unit)
-    for copy in copies:
-        out.add(f"gf_ticket {ticket(copy)} = {{0}};")
-    for copy in (c for c in copies if not c.is_output):
-        out.add(start_line(copy, {}, 0), wait_line(copy, 0))
     write_assignments(out, unit)
     out.add(f"gf_team_run({unit.symbol}, &args);")
-    for copy in (c for c in copies if c.is_output):
-        out.add(start_line(copy, {}, 0), wait_line(copy, 0))
     if ring is not None:
         result = next(
             o.operand.name for o in unit.plan.operands if o.operand.root == ring.root and o.operand.role == "out"
         )
         out.add(f"GF_SHADOW({shadows[ring.root]}, args.{result}, from, to, {ring.row_bytes});")
     out.close()
+
+
+def _travelling(unit: CallUnit) -> list[TileCopy]:
+    """The copies of rows that come and go."""
+    return [tile_copy(unit, o) for o in unit.plan.operands if o.level == "l2" and o.operand.role != "const"]
 
 
 def _in_rings(unit: CallUnit) -> list[OperandPlan]:
@@ -67,45 +65,90 @@ def _in_rings(unit: CallUnit) -> list[OperandPlan]:
 # ---- the group ----
 
 
-def _write_roll(out: Lines, roll: Roll, units: Sequence[CallUnit]) -> None:
+def _write_rows(out: Lines, roll: Roll, units: Sequence[CallUnit]) -> None:
+    """How far each call is behind a step, the last call's rows first."""
     last = len(units) - 1
+    heights = [a[2] for a in roll.axes]
+    out.add(*comment(["Rows of each call's result that are done behind a step."]))
+    out.open(f"static void rows_{units[0].name}(int32_t step, int32_t *to)")
+    out.add(f"const int32_t end = step >= {roll.steps - 1};")
+    out.add(f"to[{last}] = end ? {heights[last]} : {roll.step} * (step + 1);")
+    for i in reversed(range(last)):
+        out.add(f"to[{i}] = end ? {heights[i]} : {_rows_read(roll, units, i)};")
+    out.close()
+    out.add("")
+
+
+def _write_roll(out: Lines, roll: Roll, units: Sequence[CallUnit]) -> None:
+    count, rows = len(units), f"rows_{units[0].name}"
     ends = f"{units[0].plan.call} to {units[-1].plan.call}"
     title = f"{ends} go down the image together, {roll.step} rows of the last result a step"
     rings = [f"{r.root}: {r.rows} of {r.height} rows of {r.row_bytes} B at L1 + {r.offset}" for r in roll.rings]
+    _write_rows(out, roll, units)
     out.add(*comment([title, *rings]))
     out.open(f"static void {roll_name(units)}(void)")
-    numbers = range(len(units))
-    out.add(f"int32_t {', '.join(f'done_{i} = 0' for i in numbers)}; /* rows of each call's result */")
-    out.add(f"int32_t {', '.join(f'base_{i} = 0' for i in range(last))}; /* the first row in its ring */")
-    _write_constants(out, roll, units)
+    out.add(f"int32_t done[{count}] = {{0}}, to[{count}], next[{count}]; /* rows of each call's result */")
+    out.add(f"int32_t base[{count - 1}] = {{0}}; /* the first row in each ring */")
+    tickets = [f"{side}_{i} = {{0}}" for i, u in enumerate(units) for side in ("in", "out") if _copied(u, side)]
+    if tickets:
+        out.add(*statement("gf_ticket", tickets))
+    out.add(f"{rows}(0, next);")
+    for i, unit in enumerate(units):
+        _write_first(out, roll, i, unit)
     out.open(f"for (int32_t step = 0; step < {roll.steps}; step++)")
-    heights = [a[2] for a in roll.axes]
-    out.add(f"const int32_t end = step == {roll.steps - 1};")
-    out.add(f"const int32_t to_{last} = GF_MIN({roll.step} * (step + 1), {heights[last]});")
-    for i in reversed(range(last)):
-        out.add(f"const int32_t to_{i} = end ? {heights[i]} : {_rows_read(roll, units, i)};")
+    out.add("memcpy(to, next, sizeof to);", f"{rows}(step + 1, next);")
+    for i, ring in enumerate(roll.rings):
+        _write_slide(out, roll, units, i, ring)
     for i, unit in enumerate(units):
-        bases = "".join(f", base_{_number(roll, o)}" for o in _in_rings(unit))
-        out.open(f"if (to_{i} > done_{i})")
-        out.add(f"gf_call_begin({roll.first + i});", f"run_{unit.name}(done_{i}, to_{i}{bases});")
-        out.close()
-    out.add(" ".join(f"done_{i} = to_{i};" for i in numbers))
-    for i, r in enumerate(roll.rings):
-        keep = _rows_kept(roll, units, i)
-        out.add(f"base_{i} = gf_slide(GF_L1({r.offset}), {r.row_bytes}, base_{i}, {keep}, done_{i});")
+        _write_turn(out, roll, i, unit)
+    out.add("memcpy(done, to, sizeof done);")
     out.close()
+    out.add(*(f"gf_copy_settle(&out_{i});" for i, unit in enumerate(units) if _copied(unit, "out")))
     out.close()
 
 
-def _write_constants(out: Lines, roll: Roll, units: Sequence[CallUnit]) -> None:
-    out.add("gf_ticket constants = {0};")
-    for i, unit in enumerate(units):
-        constants = [o for o in unit.plan.operands if o.operand.role == "const"]
-        if constants:
-            out.add(f"gf_call_begin({roll.first + i});")
-        for o in constants:
-            out.add(f"gf_copy_bytes(GF_L2_L1, GF_IN, GF_L2({o.far}), {near(o)}, {o.tile_bytes}, &constants);")
-    out.add("gf_copy_settle(&constants);")
+def _copied(unit: CallUnit, side: str) -> bool:
+    """Whether copies come into a call's buffers, or leave them."""
+    roles = ("out",) if side == "out" else ("in", "const")
+    return any(o.level == "l2" and o.operand.role in roles for o in unit.plan.operands)
+
+
+def _write_first(out: Lines, roll: Roll, number: int, unit: CallUnit) -> None:
+    """The rows of the first step, and the constants."""
+    if not _copied(unit, "in"):
+        return
+    on = f"in_{number}"
+    out.add(f"gf_call_begin({roll.first + number});")
+    for copy in (c for c in _travelling(unit) if not c.is_output):
+        line = start_line(copy, {"from": "0", "to": f"next[{number}]"}, 0, on)
+        out.add(f"if (next[{number}] > 0) {line}")
+    for o in (o for o in unit.plan.operands if o.operand.role == "const"):
+        out.add(f"gf_copy_bytes(GF_L2_L1, GF_IN, GF_L2({o.far}), {near(o)}, {o.tile_bytes}, &{on});")
+
+
+def _write_slide(out: Lines, roll: Roll, units: Sequence[CallUnit], number: int, ring: Ring) -> None:
+    if ring.every >= roll.steps:
+        return
+    keep = _rows_kept(roll, units, number)
+    line = f"base[{number}] = gf_slide(GF_L1({ring.offset}), {ring.row_bytes}, base[{number}], {keep}, done[{number}]);"
+    out.add(line if ring.every == 1 else f"if (step % {ring.every} == 0) {line}")
+
+
+def _write_turn(out: Lines, roll: Roll, number: int, unit: CallUnit) -> None:
+    """One call in one step: its rows must be there and its last results have left; the next rows are asked for as soon
+    as these are used."""
+    bases = "".join(f", base[{_number(roll, o)}]" for o in _in_rings(unit))
+    copies = _travelling(unit)
+    out.add(f"gf_call_begin({roll.first + number});")
+    out.open(f"if (to[{number}] > done[{number}])")
+    out.add(*(f"gf_copy_settle(&{side}_{number});" for side in ("in", "out") if _copied(unit, side)))
+    out.add(f"run_{unit.name}(done[{number}], to[{number}]{bases});")
+    for copy in (c for c in copies if c.is_output):
+        out.add(start_line(copy, {"from": f"done[{number}]", "to": f"to[{number}]"}, 0, f"out_{number}"))
+    out.close()
+    for copy in (c for c in copies if not c.is_output):
+        line = start_line(copy, {"from": f"to[{number}]", "to": f"next[{number}]"}, 0, f"in_{number}")
+        out.add(f"if (next[{number}] > to[{number}]) {line}")
 
 
 def _number(roll: Roll, o: OperandPlan) -> int:
@@ -135,7 +178,7 @@ def _rows_read(roll: Roll, units: Sequence[CallUnit], ring: int) -> Affine:
     """How many rows from the first the readers need for what they make in this step."""
     needs = []
     for j, o in _readers(roll, units, ring):
-        to = term(f"to_{j}")
+        to = term(f"to[{j}]")
         if roll.axes[j][1] > 1:
             needs.append(to)
         else:
@@ -146,9 +189,9 @@ def _rows_read(roll: Roll, units: Sequence[CallUnit], ring: int) -> Affine:
 
 def _rows_kept(roll: Roll, units: Sequence[CallUnit], ring: int) -> Affine:
     """The first row that a reader still needs."""
-    kept = term(f"done_{ring}")
+    kept = term(f"done[{ring}]")
     for j, o in _readers(roll, units, ring):
-        done = term(f"done_{j}")
+        done = term(f"done[{j}]")
         start = done if roll.axes[j][1] > 1 else _box(roll, units, j, o, done, number(1)).start
         kept = least(kept, start)
     return kept

@@ -1,0 +1,74 @@
+"""Which runs of calls may roll as a group, and are worth it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+from fusion_engine.graph import FusedGraph
+from tiler.row_calls import RollCall
+
+LONGEST = 24  # calls in a group
+
+
+def chains(graph: FusedGraph, calls: Sequence[RollCall | None], l1: int) -> dict[int, list[int]]:
+    """By first call, the last calls of groups worth rolling: everything made inside is read inside, and some tensor
+    inside does not fit L1 beside what it is made of or becomes."""
+    outputs = {graph.storage(n).root for n in graph.outputs}
+    readers: dict[str, list[int]] = {}
+    for i, c in enumerate(graph.calls):
+        for _, name in c.operands:
+            readers.setdefault(graph.storage(name).root, []).append(i)
+    found: dict[int, list[int]] = {}
+    for first in range(len(calls)):
+        inner: list[tuple[str, int]] = []
+        constants = 0
+        for last in range(first, min(first + LONGEST, len(calls))):
+            call = calls[last]
+            if call is None:
+                break
+            constants += sum(prod(o.extent) * o.itemsize for o in call.bound.operands if o.role == "const")
+            if constants > l1:
+                break
+            if (
+                last > first
+                and _closed(calls, inner, readers, outputs, first, last)
+                and _tight(graph, inner, readers, l1)
+            ):
+                found.setdefault(first, []).append(last)
+            inner.append((call.out.root, last))
+    return found
+
+
+def _closed(
+    calls: Sequence[RollCall | None],
+    inner: Sequence[tuple[str, int]],
+    readers: Mapping[str, list[int]],
+    outputs: set[str],
+    first: int,
+    last: int,
+) -> bool:
+    for root, made in inner:
+        here = readers.get(root, [])
+        if root in outputs or not here or max(here) > last or min(here) <= made:
+            return False
+        for i in set(here):
+            call = calls[i]
+            assert call is not None
+            if any(o.root == root and (o.name not in call.rows or not call.walks(o)) for o in call.bound.operands):
+                return False
+        maker = calls[made]
+        if maker is None or not maker.walks(maker.out):
+            return False
+    return first < last
+
+
+def _tight(graph: FusedGraph, inner: Sequence[tuple[str, int]], readers: Mapping[str, list[int]], l1: int) -> bool:
+    """Whether the maker or a reader of some inner tensor does not fit L1 with all its tensors whole."""
+    for root, made in inner:
+        for i in {made, *readers[root]}:
+            call = graph.calls[i]
+            roots = {graph.storage(n).root for _, n in (*call.operands, *call.results)}
+            if sum(graph.buffer[r].nbytes for r in roots) > l1:
+                return True
+    return False
