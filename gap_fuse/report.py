@@ -89,10 +89,15 @@ def _call(call: Call, plan: CallPlan, between_integers: bool) -> dict[str, Any]:
 
 def _group(schedule: Schedule, group: Group) -> dict[str, Any]:
     plans = schedule.calls[group.first : group.last + 1]
+    rolls = [r for r in schedule.rolls if group.first <= r.first <= group.last]
+    rings = [ring for r in rolls for ring in r.rings]
     return {
         "calls": [p.call for p in plans],
-        "rolls": [_roll(schedule, r) for r in schedule.rolls if group.first <= r.first <= group.last],
-        "stay": [{"buffer": s.root, "l1": s.offset, "bytes": s.bytes} for s in schedule.stays if s.root in group.stay],
+        "rolls": [_roll(schedule, r) for r in rolls],
+        "stay": [
+            *({"buffer": s.root, "l1": s.offset, "bytes": s.bytes} for s in schedule.stays if s.root in group.stay),
+            *({"buffer": r.root, "l1": r.offset, "bytes": r.rows * r.row_bytes} for r in rings if r.rows == r.height),
+        ],
         "bytes": {hop: sum(o.bytes.get(hop, 0) for p in plans for o in p.operands) for hop in schedule.bytes},
         "transfers": {hop: sum(o.transfers.get(hop, 0) for p in plans for o in p.operands) for hop in schedule.bytes},
         "tiles": sum(p.tiles for p in plans),
@@ -181,7 +186,7 @@ def _groups(report: Report) -> list[str]:
     gap = "" if report["gap"] is None else f"; at most {100 * report['gap']:.1f} % above the least (addresses relaxed)"
     stay = sum(len(g["stay"]) for g in fused)
     calls = sum(len(g["calls"]) for g in fused)
-    rows = sum(len(r["rings"]) for g in fused for r in g["rolls"])
+    rows = sum(ring["rows"] < ring["height"] for g in fused for r in g["rolls"] for ring in r["rings"])
     rolled = f", {rows} pass by rows" if rows else ""
     over = sum(c["trailing"] is not None for c in report["calls"])
     rolled += f", {counted(over, 'result')} over {'its input' if over == 1 else 'their inputs'}" if over else ""

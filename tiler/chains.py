@@ -1,4 +1,4 @@
-"""Which runs of calls may roll as a group, and are worth it."""
+"""Which runs of calls may roll as a group."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ LONGEST = 24  # calls in a group
 
 
 def chains(graph: FusedGraph, calls: Sequence[RollCall | None], l1: int) -> dict[int, list[int]]:
-    """By first call, the last calls of groups worth rolling: everything made inside is read inside, and some tensor
-    inside does not fit L1 beside what it is made of or becomes."""
+    """By first call, the last calls of groups that may roll: everything made inside is read inside, and their
+    constants fit `l1`."""
     outputs = {graph.storage(n).root for n in graph.outputs}
     readers: dict[str, list[int]] = {}
     for i, c in enumerate(graph.calls):
@@ -30,11 +30,7 @@ def chains(graph: FusedGraph, calls: Sequence[RollCall | None], l1: int) -> dict
             constants += sum(prod(o.extent) * o.itemsize for o in call.bound.operands if o.role == "const")
             if constants > l1:
                 break
-            if (
-                last > first
-                and _closed(calls, inner, readers, outputs, first, last)
-                and _tight(graph, inner, readers, l1)
-            ):
+            if last > first and _closed(calls, inner, readers, outputs, first, last):
                 found.setdefault(first, []).append(last)
             inner.append((call.out.root, last))
     return found
@@ -61,14 +57,3 @@ def _closed(
         if maker is None or not maker.walks(maker.out):
             return False
     return first < last
-
-
-def _tight(graph: FusedGraph, inner: Sequence[tuple[str, int]], readers: Mapping[str, list[int]], l1: int) -> bool:
-    """Whether the maker or a reader of some inner tensor does not fit L1 with all its tensors whole."""
-    for root, made in inner:
-        for i in {made, *readers[root]}:
-            call = graph.calls[i]
-            roots = {graph.storage(n).root for _, n in (*call.operands, *call.results)}
-            if sum(graph.buffer[r].nbytes for r in roots) > l1:
-                return True
-    return False

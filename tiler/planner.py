@@ -21,6 +21,7 @@ from tiler.memory import Memory, decide_memory
 from tiler.objective import Objective, objective_of
 from tiler.options import CallOptions, Picked, call_options
 from tiler.placement import Block, place
+from tiler.rolling import RingPlan
 from tiler.schedule import (
     CallPlan,
     Group,
@@ -314,10 +315,15 @@ class _Assembly:
                 plan.steps.step,
                 plan.steps.count,
                 tuple((c.axis, c.unit, c.height) for c in plan.calls),
-                tuple(Ring(r.root, self.near.rings[r.root], r.rows, r.row_bytes, r.height, r.every) for r in plan.rings),
+                tuple(
+                    Ring(r.root, self.near.rings[r.root], r.rows, r.row_bytes, r.height, r.every) for r in plan.rings
+                ),
             )
             for first, plan in sorted(self.memory.stays.rolls.items())
         )
+
+    def _ring(self, r: RingPlan) -> Ring:
+        return Ring(r.root, self.near.rings[r.root], r.rows, r.row_bytes, r.height, r.every)
 
     def _notes(self, stalls: int) -> tuple[str, ...]:
         notes = []

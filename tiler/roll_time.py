@@ -10,19 +10,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tiler.cost import Floats
+import numpy as np
+
 from tiler.grid import Ints
+from tiler.schedule import BoundOperand
+from tiler.target import Hop
+from tiler.traffic import box_commands, hop_limits
 
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """Copies of an operand by step: bytes, commands, cycles of issuing them and cycles of moving; 0 where none is."""
+    """Copies of an operand: by step the cycles of issuing them and of moving, 0 where none is; `tile` bytes at most in
+    one step, `total` bytes and commands in all."""
 
     role: str
-    bytes: Ints
-    commands: Ints
-    issue: Ints
-    cycles: Floats
+    issue: list[int]
+    cycles: list[float]
+    tile: int
+    total: int
+    all_commands: int
+
+
+def moves_of(o: BoundOperand, boxes: Sequence[Ints], hop: Hop) -> Moves:
+    """The copies of boxes, an array of extents a dim."""
+    pitch = [s * o.itemsize for s in o.far_strides]
+    commands, lines = box_commands(boxes, pitch, o.itemsize, hop_limits(hop))
+    size = np.prod(boxes, axis=0) * o.itemsize
+    cycles = np.where(size > 0, hop.latency + lines * hop.per_run + size / hop.bytes_per_cycle, 0)
+    issue = (commands * hop.start).tolist()
+    return Moves(o.role, issue, cycles.tolist(), int(size.max()), int(size.sum()), int(commands.sum()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +60,9 @@ class _Clock:
         self.exposed = [0.0] * len(computing)
         self.arrived = [0.0] * len(computing)  # when what the call reads next is there
         self.left = [0.0] * len(computing)  # when its last results have left
-        self.constants = [_lists(of, "const") for of in moves]
-        self.inputs = [_lists(of, "in") for of in moves]
-        self.outputs = [_lists(of, "out") for of in moves]
+        self.constants = [_of(of, "const") for of in moves]
+        self.inputs = [_of(of, "in") for of in moves]
+        self.outputs = [_of(of, "out") for of in moves]
 
     def run(self) -> Times:
         for i in range(len(self.computing)):
@@ -65,12 +81,12 @@ class _Clock:
             self._wait(i, self.left[i])
         return Times(tuple(self.exposed))
 
-    def _start(self, call: int, moves: list[tuple[list[int], list[float]]], step: int, done: list[float]) -> None:
-        for issue, cycles in moves:
-            if cycles[step]:
-                self.now += issue[step]
-                self.exposed[call] += issue[step]
-                self.engine = max(self.engine, self.now) + cycles[step]
+    def _start(self, call: int, moves: list[Moves], step: int, done: list[float]) -> None:
+        for m in moves:
+            if m.cycles[step]:
+                self.now += m.issue[step]
+                self.exposed[call] += m.issue[step]
+                self.engine = max(self.engine, self.now) + m.cycles[step]
                 done[call] = self.engine
 
     def _wait(self, call: int, until: float) -> None:
@@ -79,5 +95,5 @@ class _Clock:
             self.now = until
 
 
-def _lists(moves: Sequence[Moves | None], role: str) -> list[tuple[list[int], list[float]]]:
-    return [(m.issue.tolist(), m.cycles.tolist()) for m in moves if m is not None and m.role == role]
+def _of(moves: Sequence[Moves | None], role: str) -> list[Moves]:
+    return [m for m in moves if m is not None and m.role == role]

@@ -11,18 +11,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil, prod
+from math import ceil
 
 import numpy as np
 
 from fusion_engine.expr import evaluate
 from tiler.cost import align16
 from tiler.grid import Ints
-from tiler.roll_time import Moves, Times, times
+from tiler.roll_time import Moves, Times, moves_of, times
 from tiler.row_calls import RollCall
 from tiler.schedule import BoundOperand
 from tiler.target import Target
-from tiler.traffic import box_commands, hop_limits
 
 SLIDE = 4  # bytes per cycle that core 0 moves kept rows down
 
@@ -36,6 +35,10 @@ class RingPlan:
     row_bytes: int
     height: int
     every: int
+
+    @property
+    def size(self) -> int:
+        return self.rows * self.row_bytes
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,7 @@ class RollSteps:
 
     def tiles(self, number: int) -> int:
         """Steps in which the call has rows to make."""
-        return int(np.count_nonzero(self.ends[number] > self.starts[number]))
+        return sum(cycles > 0 for cycles in self.computing[number])
 
     # ---- memory ----
 
@@ -99,22 +102,10 @@ class RollSteps:
         """Whether tiles of rows of it are copied."""
         return o.role != "const" and o.root not in self.inner and o.root not in self.stays
 
-    @cached_property
-    def boxes(self) -> tuple[tuple[list[Ints] | None, ...], ...]:
-        """Per call and operand, the tiles of those that travel."""
-        return tuple(
-            tuple(
-                c.boxes(o, self.starts[i], self.ends[i]) if self.travels(o) else None for o in c.bound.operands
-            )
-            for i, c in enumerate(self.calls)
-        )
-
     def tile_bytes(self, number: int, at: int) -> int:
         """The buffer of an operand that is a constant or travels; 0 for what has none."""
-        o, box = self.calls[number].bound.operands[at], self.boxes[number][at]
-        if box is not None:
-            return int(np.max(np.prod(box, axis=0))) * o.itemsize
-        return prod(o.extent) * o.itemsize if o.role == "const" else 0
+        moves = self.moves[number][at]
+        return 0 if moves is None else moves.tile
 
     def scratch(self, number: int) -> dict[str, int]:
         """Bytes of one piece of each scratch buffer."""
@@ -133,53 +124,54 @@ class RollSteps:
     @cached_property
     def fixed_bytes(self) -> int:
         """L1 beside the rings."""
-        tiles: int = sum(
-            align16(self.tile_bytes(i, at)) for i, c in enumerate(self.calls) for at in range(len(c.bound.operands))
-        )
-        return tiles + max(self.scratch_bytes(i) for i in range(len(self.calls)))
+        tiles = sum(align16(m.tile) for moves in self.moves for m in moves if m is not None)
+        return int(tiles) + max(self.scratch_bytes(i) for i in range(len(self.calls)))
 
     @cached_property
     def least_bytes(self) -> int:
         """L1 with the lowest rings."""
-        rings = [self.ring(i, 1) for i in range(len(self.calls) - 1)]
-        return self.fixed_bytes + sum(align16(r.rows * r.row_bytes) for r in rings)
+        rings: int = sum(align16(self.ring(i, 1)[0].size) for i in range(len(self.calls) - 1))
+        return self.fixed_bytes + rings
 
-    def ring(self, number: int, every: int) -> RingPlan:
-        """The ring of a call's result if it is moved down before every `every`-th step."""
+    def ring(self, number: int, every: int) -> tuple[RingPlan, int]:
+        """The ring of a call's result if it is moved down before every `every`-th step, and the bytes that all moving
+        takes."""
+        most = base = moved = 0
+        kept = self.kept[number].tolist()
+        for step, (start, end) in enumerate(zip(self.starts[number].tolist(), self.ends[number].tolist(), strict=True)):
+            if step % every == 0 and kept[step] > base:
+                base = kept[step]
+                moved += start - base
+            most = max(most, end - base)
         rows = self.calls[number].rows[self.calls[number].out.name]
-        most = int((self.ends[number] - self._bases(number, every)).max())
-        return RingPlan(self.calls[number].out.root, most, rows.bytes, rows.count, every)
-
-    def _bases(self, number: int, every: int) -> Ints:
-        """The first row in the ring at each step."""
-        steps = np.arange(self.count)
-        bases = self.kept[number][steps // every * every]
-        return np.where(steps < every, 0, bases)
-
-    def moved_down(self, number: int, every: int) -> int:
-        """Bytes of rows that moving its ring down moves, over all steps."""
-        bases = self._bases(number, every)
-        kept = (self.starts[number] - bases)[1:][np.diff(bases) > 0]
-        return int(kept.sum()) * self.calls[number].rows[self.calls[number].out.name].bytes
+        return RingPlan(self.calls[number].out.root, most, rows.bytes, rows.count, every), moved * rows.bytes
 
     # ---- figures ----
 
-    def moves(self, number: int, at: int) -> Moves | None:
-        """What copying an operand's tiles takes, by step; a constant's is of one step. None for what is in L1."""
-        o, box = self.calls[number].bound.operands[at], self.boxes[number][at]
-        if box is None and o.role != "const":
+    @cached_property
+    def moves(self) -> tuple[tuple[Moves | None, ...], ...]:
+        """Per call and operand what copying its tiles takes, a constant in one step; None for what is in L1."""
+        numbers = range(len(self.calls))
+        return tuple(tuple(self._moves(i, at) for at in range(len(self.calls[i].bound.operands))) for i in numbers)
+
+    def _moves(self, number: int, at: int) -> Moves | None:
+        call = self.calls[number]
+        o = call.bound.operands[at]
+        if o.role != "const" and not self.travels(o):
             return None
-        hop = self.target.hops["l2_l1"]
-        extents = [np.array([e]) for e in o.extent] if box is None else box
-        pitch = [s * o.itemsize for s in o.far_strides]
-        commands, lines = box_commands(extents, pitch, o.itemsize, hop_limits(hop))
-        size = np.prod(extents, axis=0) * o.itemsize
-        cycles = np.where(size > 0, hop.latency + lines * hop.per_run + size / hop.bytes_per_cycle, 0)
-        return Moves(o.role, size, commands, commands * hop.start, cycles)
+        first, end = self.starts[number], self.ends[number]
+        key = ("moves", at) if o.role == "const" else ("moves", at, first.tobytes(), end.tobytes())
+        if key not in call.memo:
+            boxes = [np.array([e]) for e in o.extent] if o.role == "const" else call.boxes(o, first, end)
+            call.memo[key] = moves_of(o, boxes, self.target.hops["l2_l1"])
+        result: Moves = call.memo[key]
+        return result
 
     @cached_property
-    def all_moves(self) -> tuple[tuple[Moves | None, ...], ...]:
-        return tuple(tuple(self.moves(i, at) for at in range(len(c.bound.operands))) for i, c in enumerate(self.calls))
+    def moved(self) -> tuple[int, int]:
+        """(bytes, commands) between L2 and L1."""
+        found = [m for moves in self.moves for m in moves if m is not None]
+        return sum(m.total for m in found), sum(m.all_commands for m in found)
 
     @cached_property
     def computing(self) -> tuple[list[float], ...]:
@@ -190,8 +182,13 @@ class RollSteps:
         )
 
     @cached_property
+    def computed(self) -> tuple[float, ...]:
+        """Per call, the cycles of computing."""
+        return tuple(sum(cycles) for cycles in self.computing)
+
+    @cached_property
     def times(self) -> Times:
-        return times(self.all_moves, self.computing)
+        return times(self.moves, self.computing)
 
 
 @dataclass(frozen=True)
@@ -206,44 +203,43 @@ class RollPlan:
         return self.steps.calls
 
     @cached_property
-    def rings(self) -> tuple[RingPlan, ...]:
+    def _rings(self) -> tuple[tuple[RingPlan, int], ...]:
         return tuple(self.steps.ring(i, n) for i, n in enumerate(self.every))
+
+    @property
+    def rings(self) -> tuple[RingPlan, ...]:
+        return tuple(r for r, _ in self._rings)
 
     @cached_property
     def l1_bytes(self) -> int:
         """Of everything that the group has there."""
-        return self.steps.fixed_bytes + sum(align16(r.rows * r.row_bytes) for r in self.rings)
+        rings: int = sum(align16(r.size) for r in self.rings)
+        return self.steps.fixed_bytes + rings
 
     def compute(self, number: int) -> int:
         """Cycles of computing, kept rows moved down included."""
-        total = sum(self.steps.computing[number])
+        total = self.steps.computed[number]
         if number < len(self.every):
-            total += self.steps.moved_down(number, self.every[number]) / SLIDE
+            total += self._rings[number][1] / SLIDE
         return ceil(total)
 
     def exposed(self, number: int) -> int:
         """Cycles of copies that nothing hides."""
         return ceil(self.steps.times.exposed[number])
 
-    def traffic(self, number: int, at: int) -> tuple[int, int]:
-        """(bytes, commands) between L2 and L1 of an operand."""
-        moves = self.steps.all_moves[number][at]
-        return (0, 0) if moves is None else (int(moves.bytes.sum()), int(moves.commands.sum()))
-
     @cached_property
     def key(self) -> tuple[int, int, int, int]:
         """(cycles, bytes, transfers, tiles) of the group."""
         numbers = range(len(self.calls))
-        moved = [self.traffic(i, at) for i in numbers for at in range(len(self.calls[i].bound.operands))]
         cycles = sum(self.compute(i) + self.exposed(i) for i in numbers)
-        return cycles, sum(m[0] for m in moved), sum(m[1] for m in moved), sum(self.steps.tiles(i) for i in numbers)
+        return cycles, *self.steps.moved, sum(self.steps.tiles(i) for i in numbers)
 
 
 _Rings = tuple[int, int, tuple[int, ...]]  # bytes of some rings, bytes moved down in them, before which steps
 
 
 def roll_plans(calls: Sequence[RollCall], step: int, stays: frozenset[str], target: Target, l1: int) -> list[RollPlan]:
-    """The plans of one step size within `l1` bytes that no other beats in bytes of L1 and cycles of moving rows down."""
+    """The plans of one step size within `l1` bytes; none beats another in both L1 and rows moved down."""
     steps = RollSteps(tuple(calls), step, stays, target)
     room = l1 - steps.fixed_bytes
     kept: list[_Rings] = [(0, 0, ())] if room >= 0 else []
@@ -258,9 +254,8 @@ def _options(steps: RollSteps, number: int) -> list[_Rings]:
     result: list[_Rings] = []
     every = 1
     while True:
-        ring = steps.ring(number, every)
-        moved = steps.moved_down(number, every)
-        result.append((align16(ring.rows * ring.row_bytes), moved, (every,)))
+        ring, moved = steps.ring(number, every)
+        result.append((align16(ring.size), moved, (every,)))
         if not moved:
             return _unbeaten(result)
         every = min(2 * every, steps.count)

@@ -8,16 +8,16 @@ from math import ceil
 import numpy as np
 
 from fusion_engine.graph import FusedGraph
+from tiler.chains import chains
 from tiler.choice import CallLayout, Choice
 from tiler.frontier import Frontier, empty, frontier
 from tiler.objective import PARTS, Objective
 from tiler.options import CallOptions, Picked
-from tiler.chains import chains
 from tiler.rolling import RollPlan, RollSteps, roll_plans
 from tiler.row_calls import RollCall, roll_call
 from tiler.target import Target
 
-STEPS = (1, 2, 3, 4, 6, 8, 12, 16)  # rows of the last result per step that are tried
+STEPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # rows of the last result per step that are tried, beside all of them
 
 
 class Rolls:
@@ -77,7 +77,8 @@ class Rolls:
         plans: list[RollPlan] = []
         if any(o.root in stays and not c.walks(o) for c in calls for o in c.bound.operands):
             return empty(PARTS, 1), plans
-        for step in (s for s in STEPS if s <= calls[-1].height):
+        height = calls[-1].height
+        for step in (*(s for s in STEPS if s < height), height):
             found = roll_plans(calls, step, stays, self.target, self.target.budget("l1"))
             if not found:
                 break
@@ -104,27 +105,29 @@ def roll_picks(plan: RollPlan) -> list[Picked]:
 
 
 def _notes(plan: RollPlan) -> tuple[str, ...]:
+    if plan.steps.count == 1:
+        return ("one after the other in L1: what a call reads from L2 arrives while those before it compute",)
     return (f"rolled: {plan.steps.count} steps of {plan.steps.step} rows of the group's result",)
 
 
 def _choice(plan: RollPlan, number: int) -> Choice:
     steps, operands = plan.steps, range(len(plan.calls[number].bound.operands))
-    moved = [plan.traffic(number, at) for at in operands]
+    moves = steps.moves[number]
     compute = plan.compute(number)
     return Choice(
         loops=(),
         depth=(0,) * len(operands),
         double=(False,) * len(operands),
         tile_bytes=tuple(steps.tile_bytes(number, at) for at in operands),
-        bytes=tuple({"l2_l1": m[0]} for m in moved),
-        transfers=tuple({"l2_l1": m[1]} for m in moved),
+        bytes=tuple({"l2_l1": 0 if m is None else m.total} for m in moves),
+        transfers=tuple({"l2_l1": 0 if m is None else m.all_commands} for m in moves),
         scratch=steps.scratch(number),
         accumulator=0,
         tiles=steps.tiles(number),
         l1_bytes=plan.l1_bytes,
         stage_bytes=0,
         compute_cycles=compute,
-        moved_cycles=ceil(sum(m.issue.sum() + m.cycles.sum() for m in steps.all_moves[number] if m is not None)),
+        moved_cycles=ceil(sum(sum(m.issue) + sum(m.cycles) for m in moves if m is not None)),
         total_cycles=compute + plan.exposed(number),
     )
 

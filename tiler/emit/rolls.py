@@ -83,6 +83,8 @@ def _write_roll(out: Lines, roll: Roll, units: Sequence[CallUnit]) -> None:
     count, rows = len(units), f"rows_{units[0].name}"
     ends = f"{units[0].plan.call} to {units[-1].plan.call}"
     title = f"{ends} go down the image together, {roll.step} rows of the last result a step"
+    if roll.steps == 1:
+        title = f"{ends} follow one another in L1: what a call reads from L2 arrives while those before it compute"
     rings = [f"{r.root}: {r.rows} of {r.height} rows of {r.row_bytes} B at L1 + {r.offset}" for r in roll.rings]
     _write_rows(out, roll, units)
     out.add(*comment([title, *rings]))
