@@ -140,10 +140,11 @@ class _Plan:
     def cycles(self) -> Iterator[int]:
         """Of each call: what it no longer waits for off, what no longer hides behind its computing on."""
         hop = self.target.hops["l2_l1"]
-        for p, joined, beside, less in zip(self.picked, self.joined, self.beside, self.saved, strict=True):
+        for i, (p, joined, beside) in enumerate(zip(self.picked, self.joined, self.beside, strict=True)):
             compute, total = p.choice.compute_cycles, p.choice.total_cycles
             longer = max(compute, beside) - max(compute, p.choice.beside)
-            yield ceil(round(total + longer - less - sum(saved(join, p.choice, hop) for join in joined), 6))
+            less = self.saved[i] + sum(saved(join, p.choice, hop, i not in self.rolled) for join in joined)
+            yield ceil(round(total + longer - less, 6))
 
 
 def _last_writers(picked: Sequence[Picked]) -> Mapping[str, int]:

@@ -1,4 +1,4 @@
-"""Which runs of calls may roll as a group."""
+"""Which runs of calls may roll as a group, and are worth it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ LONGEST = 24  # calls in a group
 
 
 def chains(graph: FusedGraph, calls: Sequence[RollCall | None], l1: int) -> dict[int, list[int]]:
-    """By first call, the last calls of groups that may roll: everything made inside is read inside, and their
-    constants fit `l1`."""
+    """By first call, the last calls of groups worth rolling: everything made inside is read inside, and L1 does not
+    hold it all."""
     outputs = {graph.storage(n).root for n in graph.outputs}
     readers: dict[str, list[int]] = {}
     for i, c in enumerate(graph.calls):
@@ -30,7 +30,7 @@ def chains(graph: FusedGraph, calls: Sequence[RollCall | None], l1: int) -> dict
             constants += sum(prod(o.extent) * o.itemsize for o in call.bound.operands if o.role == "const")
             if constants > l1:
                 break
-            if last > first and _closed(calls, inner, readers, outputs, first, last):
+            if last > first and _closed(calls, inner, readers, outputs, first, last) and _more(graph, first, last, l1):
                 found.setdefault(first, []).append(last)
             inner.append((call.out.root, last))
     return found
@@ -57,3 +57,10 @@ def _closed(
         if maker is None or not maker.walks(maker.out):
             return False
     return first < last
+
+
+def _more(graph: FusedGraph, first: int, last: int, l1: int) -> bool:
+    """Whether all that some calls use is more than L1 holds: else it stays, and nothing is gained by rows."""
+    calls = graph.calls[first : last + 1]
+    roots = {graph.storage(n).root for c in calls for _, n in (*c.operands, *c.results)}
+    return sum(graph.buffer[r].nbytes for r in roots) > l1

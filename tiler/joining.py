@@ -38,10 +38,11 @@ def joins(
     return tuple(_join(picked, layout, run, hop) for run in runs if len(run) > 1)
 
 
-def saved(join: Join, choice: Choice, hop: Hop) -> float:
-    """Cycles of issuing and waiting that one copy in place of several takes off."""
-    apart = sum(choice.transfers[k]["l2_l1"] * hop.start + choice.first[k] for k in join.operands)
-    return apart - join.commands * hop.start - first(join, hop)
+def saved(join: Join, choice: Choice, hop: Hop, waits: bool) -> float:
+    """Cycles of issuing and, where the call `waits` for its constants, waiting that one copy in place of several takes
+    off."""
+    issued = (sum(choice.transfers[k]["l2_l1"] for k in join.operands) - join.commands) * hop.start
+    return issued + (sum(choice.first[k] for k in join.operands) - first(join, hop) if waits else 0)
 
 
 def first(join: Join, hop: Hop) -> float:

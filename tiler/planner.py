@@ -95,13 +95,11 @@ def planned(graph: FusedGraph, asked: Question) -> Schedule:
 
 
 def _joined(memory: Memory, target: Target, exact: bool) -> tuple[tuple[Join, ...], ...]:
-    """Per call the constants that come together; in rolled groups each comes by itself. `exact`: for no byte more."""
+    """Per call the constants that come together. `exact`: for no byte more."""
     homes, hop = memory.homes, target.hops["l2_l1"]
-    rolled = {first + i for first, roll in memory.stays.rolls.items() for i in range(len(roll.calls))}
-    apart: Mapping[str, int] = {}
     return tuple(
-        joins(p, layout, apart if i in rolled else homes.resident, hop, exact)
-        for i, (p, layout) in enumerate(zip(homes.picked, memory.near.layouts, strict=True))
+        joins(p, layout, homes.resident, hop, exact)
+        for p, layout in zip(homes.picked, memory.near.layouts, strict=True)
     )
 
 

@@ -124,8 +124,8 @@ def _write_first(out: Lines, roll: Roll, number: int, unit: CallUnit) -> None:
     for copy in (c for c in _travelling(unit) if not c.is_output):
         line = start_line(copy, {"from": "0", "to": f"next[{number}]"}, 0, on)
         out.add(f"if (next[{number}] > 0) {line}")
-    for o in (o for o in unit.plan.operands if o.operand.role == "const"):
-        out.add(f"gf_copy_bytes(GF_L2_L1, GF_IN, GF_L2({o.far}), {near(o)}, {o.tile_bytes}, &{on});")
+    for o in (o for o in unit.plan.operands if o.operand.role == "const" and not o.joined):
+        out.add(f"gf_copy_bytes(GF_L2_L1, GF_IN, GF_L2({o.far}), {near(o)}, {o.span or o.tile_bytes}, &{on});")
 
 
 def _write_slide(out: Lines, roll: Roll, units: Sequence[CallUnit], number: int, ring: Ring) -> None:
