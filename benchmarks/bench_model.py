@@ -15,7 +15,7 @@ from fusion_engine.expr import parse_expr
 from fusion_engine.kernels.descriptor import Implementation, Kernel
 from gap_fuse.compiling import find_target
 from gap_fuse.library import load_library
-from tiler import Schedule, schedule
+from tiler import Schedule, order_and_schedule
 from tiler.target import Hop, Target
 
 MACS, DEPTHWISE_MACS, ELEMENTS = 16, 4, 8  # a cycle, all cores together
@@ -43,8 +43,8 @@ def planned(model: Path, sizes: Sequence[int]) -> Iterator[Planned]:
     graph, kernels, target = problem(model)
     for l1 in sizes:
         for goal in ("cycles", "bytes"):
-            fused, apart = (schedule(graph, kernels, target, l1=l1, minimise=goal, fused=f) for f in (True, False))
-            yield Planned(l1, goal, fused, apart)
+            plans = [order_and_schedule(graph, kernels, target, l1, minimise=goal, fused=f)[1] for f in (True, False)]
+            yield Planned(l1, goal, *plans)
 
 
 def problem(model: Path | onnx.ModelProto) -> tuple[fe.FusedGraph, dict[str, Kernel], Target]:
