@@ -44,10 +44,12 @@ static inline void gf_dense_i8_rows(const gf_dense_i8 *d, int32_t at, int32_t va
   for (; lane < lanes.end; lane += GF_BLOCK) gf_dense_i8_tile(d, at, valid, lane, GF_PIXELS, 1);
 }
 
-/* A box of rows and lanes; lanes.begin is a multiple of 16. */
-static inline void gf_dense_i8_box(const gf_dense_i8 *d, gf_range rows, gf_range lanes) {
-  for (int32_t at = rows.begin; at < rows.end; at += GF_PIXELS) {
-    int32_t valid = GF_MIN(GF_PIXELS, rows.end - at);
+/* This core's share of the products of all rows and lanes, GF_PIXELS rows by a block of 16 lanes each. */
+static inline void gf_dense_i8_share(const gf_dense_i8 *d, int32_t rows) {
+  gf_product mine = gf_share_product(gf_ceildiv(rows, GF_PIXELS), gf_ceildiv(d->lanes, GF_BLOCK));
+  while (gf_product_next(&mine)) {
+    int32_t at = mine.outer * GF_PIXELS, valid = GF_MIN(GF_PIXELS, rows - at);
+    gf_range lanes = {mine.run.begin * GF_BLOCK, GF_MIN(mine.run.end * GF_BLOCK, d->lanes)};
     if (valid == 1) gf_dense_i8_one_row(d, at, lanes);
     else gf_dense_i8_rows(d, at, valid, lanes);
   }

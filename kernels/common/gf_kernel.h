@@ -29,31 +29,37 @@ typedef struct {
   int32_t begin, end;
 } gf_range;
 
-/* Part `number` of `count` of 0..n, in whole steps: none gets more than ceil(ceil(n / step) / count) of them; the last step may be ragged. */
-static inline gf_range gf_part(int32_t n, int32_t step, int32_t number, int32_t count) {
-  int32_t chunk = gf_ceildiv(gf_ceildiv(n, step), count) * step;
-  gf_range part = {GF_MIN(chunk * number, n), GF_MIN(chunk * (number + 1), n)};
-  return part;
-}
-
-/* This core's part of 0..n, in whole steps. */
-static inline gf_range gf_share_step(int32_t n, int32_t step) { return gf_part(n, step, gf_core_id(), gf_core_count()); }
-
-/* This core's part of a product: of `outer`, and where that has fewer steps than there are cores, of `inner` too. */
-typedef struct {
-  gf_range outer, inner;
-} gf_team_box;
-
-/* The cores as a grid: a row of it per step of `outer`, as long as there are cores, the columns share `inner`. Cores left over get nothing. */
-static inline gf_team_box gf_share_box(int32_t outer, int32_t outer_step, int32_t inner, int32_t inner_step) {
-  int32_t rows = GF_MAX(1, GF_MIN(gf_ceildiv(outer, outer_step), gf_core_count())), columns = gf_core_count() / rows;
-  gf_team_box mine = {gf_part(outer, outer_step, gf_core_id() / columns, rows), gf_part(inner, inner_step, gf_core_id() % columns, columns)};
-  if (gf_core_id() >= rows * columns) mine.outer.end = mine.outer.begin;
+/* This core's part of 0..n, in whole steps: no core gets more than ceil(ceil(n / step) / cores) of them; the last step may be ragged. */
+static inline gf_range gf_share_step(int32_t n, int32_t step) {
+  int32_t chunk = gf_ceildiv(gf_ceildiv(n, step), gf_core_count()) * step;
+  gf_range mine = {GF_MIN(chunk * gf_core_id(), n), GF_MIN(chunk * (gf_core_id() + 1), n)};
   return mine;
 }
 
 /* This core's part of 0..n. */
 static inline gf_range gf_share(int32_t n) { return gf_share_step(n, 1); }
+
+/* This core's part of the pairs (outer, inner) of a product, run by run: those of one `outer` are `run` of the inner. */
+typedef struct {
+  gf_range left, run;
+  int32_t outer, inner;
+} gf_product;
+
+/* No core gets more than ceil(outer * inner / cores) pairs. Call gf_product_next before each run. */
+static inline gf_product gf_share_product(int32_t outer, int32_t inner) {
+  gf_product mine = {gf_share(outer * inner), {0, 0}, 0, inner};
+  return mine;
+}
+
+/* Steps to the next run; 0 when there is none. */
+static inline int gf_product_next(gf_product *p) {
+  if (p->left.begin >= p->left.end) return 0;
+  p->outer = p->left.begin / p->inner;
+  p->run.begin = p->left.begin % p->inner;
+  p->run.end = GF_MIN(p->inner, p->run.begin + p->left.end - p->left.begin);
+  p->left.begin += p->run.end - p->run.begin;
+  return 1;
+}
 
 /* Vectors of GF_LANES 32-bit lanes, as wide as the target's registers, and the narrower integers that widen to them one step at a time.
    The _u forms may sit at any address and alias anything: load and store through them, `v = *(const gf_vf32_u *)p`.

@@ -18,14 +18,15 @@ void gf_conv2d_f32_blocked(const void *args) {
   gf_conv conv = {a->x, a->weight, border, a->x_h, a->x_w, a->c, a->x_pitch, a->r, a->s, 0, a->dilations};
   gf_result_f32 y = {a->y, a->y_pitch, a->bias, a->lo, a->hi, a->addend, a->addend_pitch, a->sum_lo, a->sum_hi};
   gf_window_grid grid = {a->p, a->q, a->strides, a->x_h_before, a->x_w_before};
-  gf_team_box mine = gf_share_box(a->n * a->p * a->q, GF_PIXELS, a->k, GF_BLOCK);
-  gf_range pixels = mine.outer, lanes = mine.inner;
+  const int32_t pixels = a->n * a->p * a->q;
+  gf_product mine = gf_share_product(gf_ceildiv(pixels, GF_PIXELS), gf_ceildiv(a->k, GF_BLOCK));
   for (int32_t c = 0; c < a->c; c++) border[c] = 0;
-  for (int32_t at = pixels.begin; at < pixels.end; at += GF_PIXELS) {
-    int32_t valid = GF_MIN(GF_PIXELS, pixels.end - at), k = lanes.begin;
+  while (gf_product_next(&mine)) {
+    int32_t at = mine.outer * GF_PIXELS, valid = GF_MIN(GF_PIXELS, pixels - at);
+    int32_t k = mine.run.begin * GF_BLOCK, end = GF_MIN(mine.run.end * GF_BLOCK, a->k);
     gf_windows windows;
     gf_windows_find(&windows, &grid, at, valid);
-    for (; k + (GF_BLOCKS - 1) * GF_BLOCK < lanes.end; k += GF_BLOCKS * GF_BLOCK) tile(&y, &conv, &windows, a->k, at, valid, k, GF_BLOCKS);
-    for (; k < lanes.end; k += GF_BLOCK) tile(&y, &conv, &windows, a->k, at, valid, k, 1);
+    for (; k + (GF_BLOCKS - 1) * GF_BLOCK < end; k += GF_BLOCKS * GF_BLOCK) tile(&y, &conv, &windows, a->k, at, valid, k, GF_BLOCKS);
+    for (; k < end; k += GF_BLOCK) tile(&y, &conv, &windows, a->k, at, valid, k, 1);
   }
 }

@@ -9,6 +9,5 @@ void gf_linear_f32(const void *args) {
       .y = {.y = a->y, .row = a->y_pitch, .bias = a->bias, .lo = a->lo, .hi = a->hi},
       .last = 1,
   };
-  gf_team_box mine = gf_share_box(a->j, GF_BLOCK, a->m, GF_PIXELS);
-  gf_dense_f32_box(&d, mine.inner, mine.outer);
+  gf_dense_f32_share(&d, a->m);
 }

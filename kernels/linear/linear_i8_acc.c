@@ -9,6 +9,5 @@ void gf_linear_i8_acc(const void *args) {
       .y = {.y = a->y, .row = a->y_pitch, .by = {a->bias, a->mul, a->shift, a->y_zero, a->lo, a->hi}},
       .sums = a->acc, .first = a->first, .last = a->last,
   };
-  gf_team_box mine = gf_share_box(a->j, GF_BLOCK, a->m, GF_PIXELS);
-  gf_dense_i8_box(&d, mine.inner, mine.outer);
+  gf_dense_i8_share(&d, a->m);
 }

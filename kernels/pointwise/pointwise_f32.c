@@ -10,6 +10,5 @@ void gf_pointwise_f32(const void *args) {
             .addend = a->addend, .addend_row = a->addend_pitch, .sum_lo = a->sum_lo, .sum_hi = a->sum_hi},
       .last = 1,
   };
-  gf_team_box mine = gf_share_box(a->n * a->p * a->q, GF_PIXELS, a->k, GF_BLOCK);
-  gf_dense_f32_box(&d, mine.outer, mine.inner);
+  gf_dense_f32_share(&d, a->n * a->p * a->q);
 }

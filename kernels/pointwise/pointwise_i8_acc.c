@@ -10,6 +10,5 @@ void gf_pointwise_i8_acc(const void *args) {
             .add = {a->addend, a->addend_pitch, a->addend_zero, a->addend_mul, a->sum_mul, a->sum_shift, a->sum_zero, a->sum_lo, a->sum_hi}},
       .sums = a->acc, .first = a->first, .last = a->last,
   };
-  gf_team_box mine = gf_share_box(a->n * a->p * a->q, GF_PIXELS, a->k, GF_BLOCK);
-  gf_dense_i8_box(&d, mine.outer, mine.inner);
+  gf_dense_i8_share(&d, a->n * a->p * a->q);
 }
