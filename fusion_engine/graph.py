@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,20 @@ class Quantisation:
     scale: tuple[float, ...]
     zero: tuple[int, ...]
     axis: int | None = None
+
+    @classmethod
+    def of(cls, scale: np.ndarray, zero: np.ndarray | None, axis: int) -> Quantisation:
+        """What the constants of QuantizeLinear or DequantizeLinear say; `axis` counts where there are several."""
+        scales = tuple(_numbers(scale, np.float64))
+        zeros = (0,) * len(scales) if zero is None else tuple(_numbers(zero, np.int64))
+        return cls(scales, zeros, axis) if len(scales) > 1 else cls(scales, zeros[:1])
+
+
+def _numbers(array: np.ndarray, kind: type[np.number[Any]]) -> list[Any]:
+    """As Python's own; ml_dtypes' kinds by way of numpy's."""
+    if array.ndim == 0 and array.dtype.kind in "fiu":
+        return [array.item()]
+    return (array if array.dtype.kind in "fiu" else array.astype(kind)).ravel().tolist()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import numpy as np
 
 from fusion_engine.diagnostics import Span
 from fusion_engine.graph import Alias, CallAttr
+from fusion_engine.opened import opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ class Candidate:
         again: Callable[[Candidate], Candidate],
     ) -> Candidate:
         """This candidate at another place; `again` makes it there in full."""
-        other: Any = object.__new__(_Open)
+        other = object.__new__(_Open)
         other.rule, other.variant, other.emit = self.rule, self.variant, self.emit
         other.nodes, other.consumes, other.produces = nodes, consumes, produces
         other.evidence, other.cost = self.evidence, self.cost
@@ -103,12 +104,7 @@ class Candidate:
         return getattr(made, name)
 
 
-class _Open(Candidate):
-    """A candidate whose fields can still be set, as fast as any: to fill in a frozen one takes five times as long."""
-
-    __slots__ = ()
-    __setattr__ = object.__setattr__
-    __delattr__ = object.__delattr__  # without it, the other one is looked up each time
+_Open = opened(Candidate)
 
 
 @dataclass(frozen=True, slots=True)

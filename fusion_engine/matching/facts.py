@@ -133,12 +133,8 @@ class Facts:
         blocked = bool(node.attrs.get("block_size"))
         if scale is None or scale.ndim > 1 or blocked or (zero_name is not None and zero is None):
             return None
-        scales = tuple(scale.reshape(-1).astype(np.float64).tolist())
-        zeros = (0,) * len(scales) if zero is None else tuple(zero.reshape(-1).astype(np.int64).tolist())
-        if len(scales) == 1:
-            return Quantisation(scales, zeros[:1])
         axis = node.attrs.get("axis")
-        return Quantisation(scales, zeros, axis if isinstance(axis, int) else 1)
+        return Quantisation.of(scale, zero, axis if isinstance(axis, int) else 1)
 
     def stored(self, value: Tensor) -> Stored | None:
         """The integers that `value` is the real of: through its DequantizeLinear, or itself where it holds integers."""

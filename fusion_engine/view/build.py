@@ -33,13 +33,13 @@ def _view(model: Model, closed: frozenset[str], opened: frozenset[str]) -> View:
     where = Span(str(model.path)) if model.path is not None else None
     versions = opsets(proto.opset_import)
     walk = Walk(library(proto, closed, where, opened), versions, opened)
-    outputs = list(model.outputs)
-    draft = _start(model, where)
+    inputs, outputs = list(model.inputs), list(model.outputs)
+    draft = _start(model, inputs, where)
     nodes = read_nodes(proto.graph.node, Frame(versions), walk.lib)
     draft.taken.update(o for n in nodes for o in n.outputs)
     normalise(draft, ordered(nodes, outputs, where), walk)
     draft = settle(draft, outputs, walk)
-    return freeze(draft, model.name, versions.get("", 1), list(model.inputs), outputs)
+    return freeze(draft, model.name, versions.get("", 1), inputs, outputs)
 
 
 def settle(draft: Draft, outputs: list[str], walk: Walk) -> Draft:
@@ -53,12 +53,11 @@ def settle(draft: Draft, outputs: list[str], walk: Walk) -> Draft:
     return draft
 
 
-def _start(model: Model, where: Span | None) -> Draft:
+def _start(model: Model, inputs: list[str], where: Span | None) -> Draft:
     graph = model.proto.graph
     draft = Draft(where=where)
     draft.taken.update(i.name for i in graph.input)
     add_initializers(draft, graph)
-    inputs = set(model.inputs)
     for value in graph.input:
         if value.name in inputs:
             draft.values[value.name] = ViewValue(value.name, *type_of(value.type))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,7 @@ from fusion_engine.view.windows import pool, window
 def canonical(draft: Draft, node: Node) -> None:
     """Bring a node that has the newest interface to the view's spelling, in place."""
     _fill(node)
-    if node.op in _AXIS:
-        _axis_attribute(draft, node)
-    if node.op.startswith("Reduce") and node.op != "ReduceScatter":
-        _reduce(draft, node)
-    step = _STEPS.get(node.op)
-    if step is not None:
+    for step in _steps(node.op):
         step(draft, node)
 
 
@@ -49,8 +45,8 @@ _AXIS = frozenset(_AXIS_FIRST | _AXIS_SECOND | _AXIS_THIRD)
 
 
 def _axis_attribute(draft: Draft, node: Node) -> None:
-    axis, rank = node.attrs.get("axis"), draft.rank(node.inputs[0])
-    if isinstance(axis, int) and axis < 0 and rank is not None:
+    axis = node.attrs.get("axis")
+    if isinstance(axis, int) and axis < 0 and (rank := draft.rank(node.inputs[0])) is not None:
         node.attrs["axis"] = axis + rank + (node.op == "OneHot")
 
 
@@ -250,7 +246,8 @@ def _dequantise_linear(draft: Draft, node: Node) -> None:
         node.attrs["output_dtype"] = 0
 
 
-_STEPS: dict[str, Callable[[Draft, Node], None]] = {
+Step = Callable[[Draft, Node], None]
+_STEPS: dict[str, Step] = {
     **dict.fromkeys(("Conv", "ConvTranspose", "ConvInteger"), window),
     **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), pool),
     **dict.fromkeys(("RNN", "GRU", "LSTM"), _recurrent),
@@ -265,3 +262,11 @@ _STEPS: dict[str, Callable[[Draft, Node], None]] = {
     "Transpose": _transpose,
     "Unsqueeze": _unsqueeze,
 }
+
+
+@cache
+def _steps(op: str) -> tuple[Step, ...]:
+    """What an operator needs beside its defaults, in this order."""
+    axis = (_axis_attribute,) if op in _AXIS else ()
+    reduction = (_reduce,) if op.startswith("Reduce") and op != "ReduceScatter" else ()
+    return (*axis, *reduction, *((_STEPS[op],) if op in _STEPS else ()))

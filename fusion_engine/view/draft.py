@@ -12,7 +12,7 @@ import onnx
 
 from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
 from fusion_engine.view.operators import VIEW_OPSET
-from fusion_engine.view.types import Dim, Scope, ViewValue
+from fusion_engine.view.types import Dim, Scope, ViewValue, view_value
 
 Shape = tuple[Dim, ...] | None
 Type = tuple[str | None, Shape]
@@ -75,10 +75,12 @@ class Draft:
         return (value.dtype, value.shape) if value is not None else UNKNOWN
 
     def dtype(self, name: str | None) -> str | None:
-        return self.type(name)[0]
+        value = self.values.get(name) if name is not None else None
+        return value.dtype if value is not None else None
 
     def shape(self, name: str | None) -> Shape:
-        return self.type(name)[1]
+        value = self.values.get(name) if name is not None else None
+        return value.shape if value is not None else None
 
     def static(self, name: str | None) -> tuple[int, ...] | None:
         value = self.values.get(name) if name is not None else None
@@ -124,7 +126,7 @@ class Draft:
         return name
 
     def set_const(self, name: str, array: np.ndarray) -> None:
-        self.values[name] = ViewValue(name, named(array.dtype), array.shape, array)
+        self.values[name] = view_value(name, named(array.dtype), array.shape, array)
         self.taken.add(name)
 
     def name_const(self, name: str, array: np.ndarray) -> None:
@@ -141,8 +143,9 @@ class Draft:
 
 
 def constant_key(array: np.ndarray) -> Hashable:
-    data: Any = tuple(array.ravel().tolist()) if array.dtype == object else array.tobytes()
-    return (array.dtype, array.shape, data)
+    kind = array.dtype
+    data: Any = tuple(array.ravel().tolist()) if kind.kind == "O" else array.tobytes()
+    return (kind.num if kind.kind in "biuf" else kind, array.shape, data)
 
 
 @cache

@@ -76,10 +76,12 @@ def _by_reference(node: Node, values: list[np.ndarray | None]) -> list[np.ndarra
 def dequantised(x: np.ndarray, scale: np.ndarray, zero: np.ndarray | None, attrs: dict[str, Any]) -> np.ndarray:
     """What DequantizeLinear computes, in the scale's float type: (x - zero) * scale."""
     wide = np.int32 if x.dtype.kind in "iu" or x.dtype.name.endswith("int4") else np.float32
-    centre = np.zeros((), wide) if zero is None else _along(zero, x, attrs).astype(wide)
+    difference = x.astype(wide)
+    if zero is not None and np.count_nonzero(zero):
+        difference = difference - _along(zero, x, attrs).astype(wide)
     scale = _along(scale, x, attrs)
-    difference = (x.astype(wide) - centre).astype(np.float32)
-    result: np.ndarray = (difference * scale.astype(np.float32, copy=False)).astype(scale.dtype, copy=False)
+    real = difference.astype(np.float32, copy=False) * scale.astype(np.float32, copy=False)
+    result: np.ndarray = real.astype(scale.dtype, copy=False)
     return result
 
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
 import onnx
 
 from fusion_engine.graph import Quantisation
+from fusion_engine.opened import opened
 from fusion_engine.view.draft import Draft, Node
 from fusion_engine.view.movement import data_inputs, moves
 from fusion_engine.view.order import ordered
 from fusion_engine.view.subgraphs import renamed_graph
-from fusion_engine.view.types import View, ViewNode, ViewValue
+from fusion_engine.view.types import View, ViewNode, ViewValue, view_value
 
 
 def freeze(draft: Draft, name: str, opset: int, inputs: list[str], outputs: list[str]) -> View:
@@ -30,18 +30,14 @@ def freeze(draft: Draft, name: str, opset: int, inputs: list[str], outputs: list
         used.update(dict.fromkeys((*n.inputs, *n.captures, *n.outputs)))
     used.update(dict.fromkeys(outputs))
     values = {v: _value(draft, v, meaning) for v in used if v}
-    users: dict[str, list[int]] = {v: [] for v in values}
-    for n in frozen:
-        for v in {*n.inputs, *n.captures}:
-            if v is not None:
-                users[v].append(n.index)
+    users = _users(frozen, values)
     return View(
         name=name,
         opset=opset,
         nodes=frozen,
         values=MappingProxyType(values),
         producer=MappingProxyType({o: n.index for n in frozen for o in n.outputs if o}),
-        users=MappingProxyType({v: tuple(u) for v, u in users.items()}),
+        users=MappingProxyType(users),
         inputs=tuple(inputs),
         outputs=tuple(outputs),
         aliases=MappingProxyType(_aliases(draft, values)),
@@ -100,18 +96,17 @@ def _rename(draft: Draft, names: Mapping[str, str]) -> None:
 
 def _node(index: int, node: Node, names: Mapping[str, str], shared: dict[Hashable, Mapping[str, Any]]) -> ViewNode:
     final = {c: names.get(c, c) for c in node.captures}
-    return ViewNode(
-        index,
-        node.op,
-        tuple(node.inputs),
-        tuple(node.outputs),
-        _attributes(node, final, shared),
-        node.origins,
-        node.scopes,
-        node.overload,
-        tuple(final.values()),
-        node.metadata,
-    )
+    frozen = object.__new__(_OpenNode)
+    frozen.index, frozen.op, frozen.overload = index, node.op, node.overload
+    frozen.inputs, frozen.outputs, frozen.captures = tuple(node.inputs), tuple(node.outputs), tuple(final.values())
+    frozen.attrs = _attributes(node, final, shared)
+    frozen.origins, frozen.scopes, frozen.metadata = node.origins, node.scopes, node.metadata
+    frozen.__class__ = ViewNode
+    made: ViewNode = frozen
+    return made
+
+
+_OpenNode = opened(ViewNode)
 
 
 def _attributes(node: Node, final: Mapping[str, str], shared: dict[Hashable, Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -131,7 +126,16 @@ def _attributes(node: Node, final: Mapping[str, str], shared: dict[Hashable, Map
 def _value(draft: Draft, name: str, meaning: Mapping[str, Quantisation]) -> ViewValue:
     value = draft.values.get(name) or ViewValue(name, None, None)
     known = meaning.get(name)
-    return value if known is None else ViewValue(name, value.dtype, value.shape, value.const, known)
+    return value if known is None else view_value(name, value.dtype, value.shape, value.const, known)
+
+
+def _users(nodes: Iterable[ViewNode], values: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    users: dict[str, list[int]] = {v: [] for v in values}
+    for n in nodes:
+        for v in (*n.inputs, *n.captures):
+            if v is not None and n.index not in users[v][-1:]:
+                users[v].append(n.index)
+    return {v: tuple(u) for v, u in users.items()}
 
 
 def _aliases(draft: Draft, values: Mapping[str, ViewValue]) -> dict[str, str]:
@@ -149,13 +153,13 @@ def _quantisations(draft: Draft, nodes: list[Node]) -> dict[str, Quantisation]:
                 meaning = _meaning(draft, node)
                 if meaning is not None:
                     found[value] = meaning
-        elif moves(draft, node):
+        elif moves(node):
             source = found.get(node.inputs[data_inputs(node)[0]] or "")
             if source is not None and source.axis is None:
                 found.update({o: source for o in node.outputs if o and o not in found})
     for node in reversed(nodes):
         result = found.get(node.outputs[0])
-        if result is not None and result.axis is None and moves(draft, node):
+        if result is not None and result.axis is None and moves(node):
             found.update({v: result for i in data_inputs(node) if (v := node.inputs[i]) is not None and v not in found})
     return found
 
@@ -164,7 +168,4 @@ def _meaning(draft: Draft, node: Node) -> Quantisation | None:
     scale, zero = draft.const(node.inputs[1]), draft.const(node.input(2))
     if scale is None or node.attrs.get("block_size") or scale.ndim > 1:
         return None
-    zeros = np.zeros(scale.shape, np.int64) if zero is None else zero
-    axis = node.attrs.get("axis", 1) if scale.ndim == 1 else None
-    scales = tuple(scale.astype(np.float64).ravel().tolist())
-    return Quantisation(scales, tuple(zeros.astype(np.int64).ravel().tolist()), axis)
+    return Quantisation.of(scale, zero, node.attrs.get("axis", 1))

@@ -62,7 +62,7 @@ def _merge(inferred: Type, declared: Type) -> Type:
 
 
 def _signature(draft: Draft, node: Node, attrs: Hashable) -> Hashable:
-    parts: list[Hashable] = [node.op, node.overload, node.version, attrs, *[bool(o) for o in node.outputs]]
+    parts: list[Hashable] = [node.op, node.overload, node.version, attrs, presence(node.outputs)]
     for name in node.inputs:
         value = None if name is None else draft.values.get(name)
         if value is None:
@@ -73,6 +73,11 @@ def _signature(draft: Draft, node: Node, attrs: Hashable) -> Hashable:
         if data is not None:
             parts += (data.dtype.num, data.tobytes())
     return tuple(parts)
+
+
+def presence(outputs: list[str]) -> Hashable:
+    """Which outputs there are, as a key."""
+    return tuple([bool(o) for o in outputs]) if "" in outputs else len(outputs)
 
 
 def attrs_key(node: Node) -> Hashable:

@@ -113,13 +113,13 @@ def read_nodes(protos: Iterable[onnx.NodeProto], frame: Frame, lib: Library) -> 
 
 def _node(proto: onnx.NodeProto, frame: Frame) -> Node:
     domain = "" if proto.domain == "ai.onnx" else proto.domain
-    attrs = _values(proto, frame) if proto.attribute else {}
-    captures: tuple[str, ...] = ()
+    attrs = _values(proto, frame) if len(proto.attribute) else {}
+    captures: dict[str, None] = {}
     for key, value in attrs.items():
         if isinstance(value, onnx.GraphProto):
             names = free_names(value)
             attrs[key] = renamed_graph(bound_graph(value, frame), {n: frame.name(n) or "" for n in names})
-            captures += tuple(c for n in names if (c := frame.name(n)))
+            captures.update((c, None) for n in names if (c := frame.name(n)))
     marked = len(proto.metadata_props)
     return Node(
         join_op(domain, proto.op_type),
@@ -130,7 +130,7 @@ def _node(proto: onnx.NodeProto, frame: Frame) -> Node:
         frame.scopes + _scopes(proto) if marked else frame.scopes,
         frame.opsets.get(domain, 1),
         proto.overload,
-        tuple(dict.fromkeys(captures)),
+        tuple(captures),
         _metadata(proto, frame) if marked else frame.metadata,
     )
 

@@ -12,7 +12,7 @@ _SHAPES = {"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Expand", 
 _ALWAYS = frozenset(_SHAPES | {"Slice", "Split", "Gather", "GatherElements", "GatherND"})
 
 
-def moves(draft: Draft, node: Node) -> bool:
+def moves(node: Node) -> bool:
     """Does the node compute nothing that a monotone function of the elements could not be moved across?
 
     Holds for movement, nearest Resize, and MaxPool without indices; Concat is one with several operands.
@@ -21,16 +21,12 @@ def moves(draft: Draft, node: Node) -> bool:
         return True
     if node.op == "MaxPool":
         return len(node.outputs) == 1
-    return _is_nearest(draft, node)
+    return node.op == "Resize" and _is_nearest(node)
 
 
-def _is_nearest(draft: Draft, node: Node) -> bool:
-    del draft
-    return (
-        node.op == "Resize"
-        and node.attrs["mode"] == "nearest"
-        and node.attrs["coordinate_transformation_mode"] != "tf_crop_and_resize"
-    )
+def _is_nearest(resize: Node) -> bool:
+    mode, coordinates = resize.attrs["mode"], resize.attrs["coordinate_transformation_mode"]
+    return bool(mode == "nearest" and coordinates != "tf_crop_and_resize")
 
 
 def on_integers(node: Node, dtype: str | None) -> bool:

@@ -14,7 +14,7 @@ from fusion_engine.view.canon import canonical
 from fusion_engine.view.control import Surroundings, settled
 from fusion_engine.view.draft import Draft, Node, named
 from fusion_engine.view.fold import RANDOM, dequantised, evaluate
-from fusion_engine.view.infer import Memo, attrs_key, filled, infer
+from fusion_engine.view.infer import Memo, attrs_key, filled, infer, presence
 from fusion_engine.view.load import Library
 from fusion_engine.view.noops import passed_through
 from fusion_engine.view.opening import closed_types, function_body
@@ -22,7 +22,7 @@ from fusion_engine.view.operators import FLIP_SIGN, VIEW_OPSET, array_of, dense,
 from fusion_engine.view.qlinear import expand_quantised
 from fusion_engine.view.sink import sink
 from fusion_engine.view.subgraphs import renamed_graph
-from fusion_engine.view.types import ViewValue
+from fusion_engine.view.types import view_value
 from fusion_engine.view.upgrade import upgrade
 
 
@@ -45,21 +45,22 @@ def normalise(draft: Draft, nodes: Iterable[Node], walk: Walk) -> None:
         pending = [node]
         while pending:
             current = pending.pop()
-            replaced = _guarded(draft, current, walk)
+            try:
+                replaced = _rewritten(draft, current, walk)
+            except GapFuseError:
+                raise
+            except Exception as error:
+                raise _malformed(draft, current, error) from error
             if replaced is None:
                 _place(draft, current, walk)
             else:
                 pending.extend(reversed(replaced))
 
 
-def _guarded(draft: Draft, node: Node, walk: Walk) -> list[Node] | None:
-    try:
-        return _rewritten(draft, node, walk)
-    except GapFuseError:
-        raise
-    except Exception as error:  # a malformed node: attributes of another type, operands that are missing
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
-        raise draft.fail(node, f"is malformed and has no normal form ({reason})") from error
+def _malformed(draft: Draft, node: Node, error: Exception) -> GapFuseError:
+    """Attributes of another type, operands that are missing."""
+    reason = " ".join(f"{type(error).__name__}: {error}".split())
+    return draft.fail(node, f"is malformed and has no normal form ({reason})")
 
 
 def _rewritten(draft: Draft, node: Node, walk: Walk) -> list[Node] | None:
@@ -132,7 +133,7 @@ def _folded(draft: Draft, node: Node) -> bool:
 def _twin_key(node: Node, attrs: Hashable) -> Hashable:
     if attrs is None or node.op in RANDOM or node.captures:
         return None
-    return (node.op, node.overload, tuple(node.inputs), tuple([bool(o) for o in node.outputs]), attrs)
+    return (node.op, node.overload, tuple(node.inputs), presence(node.outputs), attrs)
 
 
 def _merge(draft: Draft, node: Node, twin: Node) -> None:
@@ -161,7 +162,7 @@ def _declare(draft: Draft, node: Node, attrs: Hashable, walk: Walk) -> None:
     types = infer(draft, node, attrs, walk.memo) if body is None else filled(draft, node, list(body))
     for name, (dtype, shape) in zip(node.outputs, types, strict=True):
         if name:
-            draft.values[name] = ViewValue(name, dtype, shape)
+            draft.values[name] = view_value(name, dtype, shape)
 
 
 def _refine(draft: Draft, node: Node) -> None:
@@ -208,7 +209,7 @@ def _value(draft: Draft, node: Node, derived: bool) -> None:
         return
     for name, array in zip(node.outputs, results or [], strict=False):
         if name:
-            draft.values[name] = ViewValue(name, named(array.dtype), array.shape, array)
+            draft.values[name] = view_value(name, named(array.dtype), array.shape, array)
 
 
 def _all_known(draft: Draft, node: Node) -> bool:

@@ -42,6 +42,8 @@ def rise(draft: Draft, outputs: list[str]) -> list[Node]:
 
     The draft's order is no longer topological afterwards, and new values have no type: the walk must be taken again.
     """
+    if not any(_is_below(draft, node) for node in draft.nodes):
+        return []
     readers: dict[str, list[Node]] = {}
     for node in draft.nodes:
         for name in (*node.inputs, *node.captures):
@@ -53,6 +55,14 @@ def rise(draft: Draft, outputs: list[str]) -> list[Node]:
         if node.op == "QuantizeLinear" and uses.read(node.outputs[0]):
             _lift(draft, node, uses, new)
     return new
+
+
+def _is_below(draft: Draft, node: Node) -> bool:
+    """Whether it is a QuantizeLinear and something stands above it that one may rise over."""
+    maker = draft.producer.get(node.inputs[0] or "") if node.op == "QuantizeLinear" else None
+    if maker is None or maker.op not in ("Relu", "Clip"):
+        return maker is not None and moves(maker)
+    return draft.made_by(maker.inputs[0], "DequantizeLinear") is not None
 
 
 def _lift(draft: Draft, q: Node, uses: _Uses, new: list[Node]) -> None:
@@ -94,18 +104,18 @@ def _positive(draft: Draft, q: Node) -> bool:
 
 
 def _may_rise(draft: Draft, q: Node, maker: Node, uses: _Uses) -> bool:
-    if not moves(draft, maker) or len(maker.outputs) > 1 or draft.rank(q.inputs[1]) != 0 or not _positive(draft, q):
+    if not moves(maker) or len(maker.outputs) > 1 or draft.rank(q.inputs[1]) != 0 or not _positive(draft, q):
         return False
     if not on_integers(maker, draft.dtype(q.inputs[2])):
         return False
     if draft.dtype(maker.inputs[0]) not in ("float32", "float16"):
         return False
-    return maker.op == "Concat" or all(_readable(draft, n) for n in uses.readers[maker.inputs[0] or ""])
+    return maker.op == "Concat" or all(_readable(n) for n in uses.readers[maker.inputs[0] or ""])
 
 
-def _readable(draft: Draft, node: Node) -> bool:
+def _readable(node: Node) -> bool:
     """May the value be read quantised by this node? Otherwise rising would only add a reader."""
-    return node.op == "QuantizeLinear" or moves(draft, node)
+    return node.op == "QuantizeLinear" or moves(node)
 
 
 def _over(draft: Draft, q: Node, mover: Node, uses: _Uses) -> list[Node]:

@@ -18,7 +18,7 @@ def sink(draft: Draft, node: Node) -> list[Node] | None:
         return _signed_dq(draft, node)
     if node.op == FLIP_SIGN:
         return _flip_above(draft, node)
-    if not moves(draft, node):
+    if not moves(node):
         return None
     return _flip_below(draft, node) or _dq_below(draft, node)
 
@@ -65,7 +65,7 @@ def _flip_above(draft: Draft, node: Node) -> list[Node] | None:
     if inner is not None:
         return [node.derive("Identity", [inner.inputs[0]], node.outputs)]
     maker = draft.producer.get(x or "")
-    if maker is None or len(maker.outputs) > 1 or draft.dtype(x) != "uint8" or not moves(draft, maker):
+    if maker is None or len(maker.outputs) > 1 or draft.dtype(x) != "uint8" or not moves(maker):
         return None
     inputs, flips = list(maker.inputs), []
     for i in data_inputs(maker):
