@@ -118,9 +118,8 @@ def _unused(rule: Rule, variant: Variant, at: At) -> Iterator[Diagnostic]:
     read = {n.name for e in expressions for n in expression_names(e)} | sizes(rule)
     read |= {n.name for p in _patterns(variant) for n in _with_names(p)}
     for name, span in _capture_spans(variant).items():
-        twice = _occurrences(variant, name) > 1
-        if name not in read and not twice and not name.split(".")[-1].startswith("_"):
-            shown = name.split(".")[-1]
+        shown = name.split(".")[-1]
+        if name not in read and not shown.startswith("_") and _occurrences(variant, name) < 2:
             own = span if span.file == variant.span.file else variant.span  # a fragment's result is named by the rule
             yield at(own, f"`{shown}` is captured and never used", "write `_` where the value does not matter")
 
@@ -136,17 +135,15 @@ def _with_names(pattern: object) -> Iterator[EName]:
 
 def _capture_spans(variant: Variant) -> dict[str, Span]:
     spans: dict[str, Span] = {}
-    for p in _patterns(variant):
+    patterns = _patterns(variant)
+    named = {p.name for p in patterns if isinstance(p, Named)}
+    for p in patterns:
         if isinstance(p, Capture) and p.name not in (*variant.inner, *variant.results):
             spans.setdefault(p.name, p.span)
         if isinstance(p, OpPattern):
             for name in [a.capture for a in p.attrs if a.capture] + [n for n in (p.rest, p.op_capture) if n]:
                 spans.setdefault(name, p.span)
-    return {n: s for n, s in spans.items() if not _is_named(variant, n)}
-
-
-def _is_named(variant: Variant, name: str) -> bool:
-    return any(isinstance(p, Named) and p.name == name for p in _patterns(variant))
+    return {n: s for n, s in spans.items() if n not in named}
 
 
 def _occurrences(variant: Variant, name: str) -> int:

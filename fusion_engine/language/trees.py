@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from operator import is_
 
 from fusion_engine.language.axes import AxesText, parse_axes
 from fusion_engine.language.operators import MOVEMENT
@@ -89,15 +90,19 @@ def walk(pattern: Pattern) -> Iterator[Pattern]:
 
 def rebuild(pattern: Pattern, change: Callable[[Pattern], Pattern]) -> Pattern:
     """The same pattern with each direct child changed, left to right."""
+    old = children(pattern)
+    new = tuple([change(child) for child in old])
+    if all(map(is_, old, new)):
+        return pattern
     match pattern:
-        case OpPattern(inputs=inputs):
-            return replace(pattern, inputs=tuple(change(i) for i in inputs))
-        case Named(pattern=inner) | With(pattern=inner):
-            return replace(pattern, pattern=change(inner))
-        case Rearrange(operand=inner):
-            return replace(pattern, operand=change(inner))
-        case Alternatives(options=options):
-            return replace(pattern, options=tuple(change(o) for o in options))
+        case OpPattern():
+            return replace(pattern, inputs=new)
+        case Named() | With():
+            return replace(pattern, pattern=new[0])
+        case Rearrange():
+            return replace(pattern, operand=new[0])
+        case Alternatives():
+            return replace(pattern, options=new)
     return pattern
 
 
@@ -107,11 +112,12 @@ def name_once(pattern: Pattern, seen: frozenset[str]) -> tuple[Pattern, frozense
         if pattern.name in seen:
             return Capture(pattern.name, pattern.span), seen
         inner, after = name_once(pattern.pattern, seen)
-        return replace(pattern, pattern=inner), after | {pattern.name}
+        return rebuild(pattern, lambda _: inner), after | {pattern.name}
     if isinstance(pattern, Alternatives):
         results = [name_once(o, seen) for o in pattern.options]
         common = frozenset.intersection(*(after for _, after in results))
-        return replace(pattern, options=tuple(p for p, _ in results)), common
+        options = iter([p for p, _ in results])
+        return rebuild(pattern, lambda _: next(options)), common
     parts: list[Pattern] = []
     for child in children(pattern):
         part, seen = name_once(child, seen)
@@ -200,16 +206,38 @@ def is_optional(pattern: Alternatives) -> bool:
 
 def some_bound(pattern: Pattern) -> frozenset[str]:
     """Names that some path through the pattern binds; inner values and fragments' own names aside."""
-    return frozenset({*tensor_names(pattern), *attr_names(pattern)})
+    return frozenset().union(*map(_own_names, walk(pattern)))
+
+
+def _own_names(pattern: Pattern) -> list[str]:
+    """Names that the pattern itself binds, its inside aside."""
+    match pattern:
+        case Capture(name=name):
+            names = [name]
+        case With(bindings=bindings):
+            names = [n for n, _ in bindings]
+        case OpPattern(attrs=attrs, rest=rest, op_capture=op):
+            names = [n for n in (rest, op, *[a.capture for a in attrs]) if n]
+        case _:
+            return []
+    return [n for n in names if not is_local(n)]
 
 
 def balance(pattern: Pattern, optional: frozenset[str]) -> Pattern:
     """Give every alternative the same names: where an optional capture is missing, `With` binds it to None."""
-    pattern = rebuild(pattern, lambda p: balance(p, optional))
-    if not isinstance(pattern, Alternatives):
-        return pattern
-    wanted = frozenset().union(*(some_bound(o) for o in pattern.options))
-    return replace(pattern, options=tuple(_completed(o, wanted, optional, pattern) for o in pattern.options))
+    return _balanced(pattern, optional)[0]
+
+
+def _balanced(pattern: Pattern, optional: frozenset[str]) -> tuple[Pattern, frozenset[str]]:
+    """The pattern balanced, and the names that some path through it binds."""
+    inside = [_balanced(child, optional) for child in children(pattern)]
+    changed = iter([child for child, _ in inside])
+    pattern = rebuild(pattern, lambda _: next(changed))
+    names = frozenset(_own_names(pattern)).union(*(n for _, n in inside))
+    if isinstance(pattern, Alternatives):
+        of = pattern
+        pattern = rebuild(pattern, lambda option: _completed(option, names, optional, of))
+    return pattern, names
 
 
 def _completed(option: Pattern, wanted: frozenset[str], optional: frozenset[str], of: Alternatives) -> Pattern:
