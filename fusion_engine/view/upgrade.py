@@ -124,8 +124,10 @@ def _batch_norm(draft: Draft, node: Node) -> None:
 
 
 def _batch_norm_14(draft: Draft, node: Node) -> None:
+    """In inference the momentum means nothing: exporters write that of their framework."""
     del draft
     if not node.attrs.get("training_mode"):
+        node.attrs.pop("momentum", None)
         del node.outputs[1:]
 
 

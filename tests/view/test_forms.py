@@ -91,6 +91,11 @@ OLD = {  # operator set, graph, operators of the view
         "g (float[1,2,3,3] x) => (float[1,2,3,3] y) <float[2] s = {1,2}, float[2] b = {0,1}, float[2] m = {1,1}, float[2] v = {1,2}> { y = BatchNormalization(x, s, b, m, v) }",
         ["BatchNormalization"],
     ),
+    "batch norm, some momentum": (
+        15,
+        "g (float[1,2,3,3] x) => (float[1,2,3,3] y) <float[2] s = {1,2}, float[2] b = {0,1}, float[2] m = {1,1}, float[2] v = {1,2}> { y = BatchNormalization<momentum = 0.99>(x, s, b, m, v) }",
+        ["BatchNormalization"],
+    ),
     "cast": (7, "g (float[4] x) => (int32[4] y) { y = Cast<to=6>(x) }", ["Cast"]),
     "cast like": (17, "g (float[4] x, int32[1] l) => (int32[4] y) { y = CastLike(x, l) }", ["Cast"]),
     "shape chain": (
