@@ -20,12 +20,15 @@ def _sums(x: np.ndarray, weight: np.ndarray, strides: Ints, dilations: Ints, pad
 
 
 def depthwise_f32(
-    x: np.ndarray, weight: np.ndarray, bias: np.ndarray, addend: np.ndarray | None = None, *,
+    x: np.ndarray, weight: np.ndarray, bias: np.ndarray, low: np.ndarray | None = None,
+    high: np.ndarray | None = None, addend: np.ndarray | None = None, *,
     strides: Ints, dilations: Ints, pads: Ints, lo: float, hi: float, sum_lo: float, sum_hi: float,
 ) -> np.ndarray:  # fmt: skip
     """Accumulated in float64."""
     sums = _sums(x, weight, strides, dilations, pads) + bias[:, None, None]
-    c = np.clip(sums, lo, hi).astype(np.float32)
+    least = lo if low is None else low[:, None, None]
+    most = hi if high is None else high[:, None, None]
+    c = np.clip(sums, least, most).astype(np.float32)
     return c if addend is None else np.clip(c + addend, sum_lo, sum_hi)
 
 

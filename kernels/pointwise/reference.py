@@ -19,6 +19,8 @@ def pointwise_f32(
     x: np.ndarray,
     weight: np.ndarray,
     bias: np.ndarray,
+    low: np.ndarray | None = None,
+    high: np.ndarray | None = None,
     addend: np.ndarray | None = None,
     *,
     strides: Ints,
@@ -28,7 +30,9 @@ def pointwise_f32(
     sum_hi: float,
 ) -> np.ndarray:
     """Accumulated in float64."""
-    c = np.clip(_sums(x, weight, strides) + bias[:, None, None], lo, hi).astype(np.float32)
+    least = lo if low is None else low[:, None, None]
+    most = hi if high is None else high[:, None, None]
+    c = np.clip(_sums(x, weight, strides) + bias[:, None, None], least, most).astype(np.float32)
     return c if addend is None else np.clip(c + addend, sum_lo, sum_hi)
 
 

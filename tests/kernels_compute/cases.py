@@ -168,7 +168,7 @@ def cases(name: str) -> st.SearchStrategy[Case]:
 
 @st.composite
 def sums(draw: Draw, name: str) -> Case:
-    """A convolution with a tensor of its result's shape added."""
+    """A convolution with a tensor of its result's shape added; floats now and then with bounds for each channel."""
     case: Case = draw(cases(name))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     shapes = {n: v.shape for n, v in case.operands.items()}
@@ -177,7 +177,9 @@ def sums(draw: Draw, name: str) -> Case:
     operands = case.operands | {"addend": numbers(rng, name, fitted.shapes["y"])}
     lo, hi = sorted(rng.integers(-128, 128, 2).tolist())
     if is_float(name):
-        return Case(operands, case.attrs | {"sum_lo": lo / 32, "sum_hi": hi / 32})
+        bounds = np.sort(rng.standard_normal((2, len(case.operands["bias"]))), 0).astype(np.float32)
+        each = {"low": bounds[0], "high": bounds[1]} if rng.random() < 0.5 else {}
+        return Case(operands | each, case.attrs | {"sum_lo": lo / 32, "sum_hi": hi / 32})
     factors = rng.uniform(0.05, 2.0, 2)
     right = int(shift(float(factors.max())))
     own, other = (round(f * 2.0**right) for f in factors)
