@@ -11,7 +11,7 @@ from fusion_engine.expr import Expr, evaluate, names
 from fusion_engine.graph import FusedGraph
 from tiler.bound import BoundCall
 from tiler.liveness import Life, end_lives, logical_bytes, most_live
-from tiler.options import CallOptions, whole_cycles
+from tiler.options import CallOptions
 from tiler.schedule import BoundOperand, Bounds
 from tiler.target import Target
 
@@ -65,6 +65,6 @@ def network_bounds(
         fused_bytes=weights + ends,
         live_bytes=live,
         kept_bytes=most_live(end_lives(graph, lives), len(options)) if kept is None else kept,
-        compute_cycles=sum(min(whole_cycles(b, target) for b in c.bound) for c in options),
+        compute_cycles=sum(c.least_cycles() for c in options),
         bandwidth_cycles={"l2_l1": int(per_call / target.hops["l2_l1"].bytes_per_cycle), "l3_l2": int(deep)},
     )
