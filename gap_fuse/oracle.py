@@ -17,6 +17,7 @@ _RUNNING = re.compile(
     r"Non-zero status code returned while running (?P<op>\S+) node\. Name:'(?P<name>.*?)' Status Message: (?P<said>.*)"
 )
 _CHECKING = re.compile(r"Node \((?P<name>.*?)\) Op \((?P<op>\S+?)\) \[\w+\] (?P<said>.*)")
+_STARTING = re.compile(r"^Exception during initialization: ")
 _PLACE = re.compile(r"^\S+\.(h|cc):\d+ \w+ ")
 
 
@@ -43,10 +44,10 @@ def words_of(error: Exception) -> str:
     """onnxruntime's own sentence and the node it is about, without codes and places of onnxruntime's source."""
     text = _CODE.sub("", str(error).partition("\n")[0])
     found = _RUNNING.match(text) or _CHECKING.match(text)
+    said = _PLACE.sub("", (found["said"] if found else _STARTING.sub("", text)).rpartition(" was false. ")[2])
     if found is None:
-        return text
-    node = f"{found['op']} `{found['name']}`" if found["name"] else found["op"]
-    return f"{node}: {_PLACE.sub('', found['said'].rpartition(' was false. ')[2])}"
+        return said
+    return f"{found['op']} `{found['name']}`: {said}" if found["name"] else f"{found['op']}: {said}"
 
 
 def prepared(model: onnx.ModelProto) -> Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]:

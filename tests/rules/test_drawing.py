@@ -47,6 +47,10 @@ def refusal(text: str, **inputs: object) -> str:
 def test_onnxruntimes_words() -> None:
     clip = "t (float[3] x, float[2] a) => (float[3] y) { y = Clip(x, a) }"
     assert refusal(clip, x=[1, 2, 3], a=[0, 1]) == "Clip: min should be a scalar."
+    starting = (
+        "[ONNXRuntimeError] : 6 : RUNTIME_EXCEPTION : Exception during initialization: /a/mod.cc:86 M::M(const K&) "
+    )
+    assert words_of(Exception(f"{starting}fmod_ was false. fmod must be 1\n")) == "fmod must be 1"
     add = "t (float[A] x, float[B] a) => (float[C] y) { [sum] y = Add(x, a) }"
     assert refusal(add, x=[1, 2, 3], a=[0, 1]) == (
         "Add `sum`: Attempting to broadcast an axis by a dimension other than 1. 2 by 3"
