@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 ALIGNMENT = 16
@@ -133,9 +133,9 @@ def _first_fit(blocks: Sequence[Block], sequence: Sequence[int], spacings: Seque
             if j in paired:
                 s = paired[j]
                 below, above = (s.below, s.above) if i == s.second else (s.above, s.below)
-                same += [offsets[j]] if s.same else []
+                same += [j] if s.same else []
             taken.append((offsets[j] - below, offsets[j] + above, j))
-        offsets[i] = _lowest(sorted(taken), [at for at in same if _is_free(at, taken, paired)])
+        offsets[i] = _lowest(sorted(taken), [offsets[j] for j in same if _is_free(offsets[j], j, taken)])
         done.append(i)
     return offsets
 
@@ -150,9 +150,9 @@ def _lowest(taken: Sequence[tuple[int, int, int]], same: Sequence[int]) -> int:
     return min([at, *same])
 
 
-def _is_free(at: int, taken: Sequence[tuple[int, int, int]], paired: Mapping[int, Spacing]) -> bool:
-    """Whether a block may begin at the very address of one that it is paired with."""
-    return not any(low < at < high and j not in paired for low, high, j in taken)
+def _is_free(at: int, partner: int, taken: Sequence[tuple[int, int, int]]) -> bool:
+    """Whether a block may begin at the very address of a partner for all that the others say."""
+    return not any(low < at < high and j != partner for low, high, j in taken)
 
 
 def _solve(

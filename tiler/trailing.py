@@ -38,7 +38,9 @@ class Trail:
 
     def downwards(self, s: int) -> bool:
         """Whether the outermost loop must run downwards for a distance that is right."""
-        return s > -self.below and not (self.in_place and s == 0)
+        upwards = s <= -self.below or (self.in_place and s == 0)
+        assert upwards or s >= self.above, "tiles would overwrite what is still read"
+        return not upwards
 
 
 @dataclass(frozen=True)
