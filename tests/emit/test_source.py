@@ -14,8 +14,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 import gap_fuse
 from fusion_engine.diagnostics import GapFuseError
+from fusion_engine.kernels import load_kernels
 from tests.conftest import ROOT
 from tiler import Schedule, emit
+from tiler.emit.args import args_header
 
 HOSTILE = ('a"b\\', "*/ int x; /*", "línea\n#error", "%s??/", "")
 
@@ -127,3 +129,15 @@ def test_the_plan_itself_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("OPT", "-O1")
     _compiled().write(tmp_path)
     assert gap_fuse.verify(tmp_path, samples=1).passed
+
+
+def test_implementations_that_share_a_function_share_its_header() -> None:
+    """quantize_linear portable and reorder in one network, conv2d grouped and portable: their headers differed in the
+    implementation's name, and the network was refused."""
+    headers: dict[str, str] = {}
+    for kernel in load_kernels([ROOT / "kernels"]).values():
+        for i in kernel.implementations:
+            if i.generate is None and i.symbol:
+                header = args_header(kernel, i, 1, "")
+                assert headers.setdefault(i.symbol, header) == header
+    assert len(headers) > 50

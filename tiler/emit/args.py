@@ -101,7 +101,7 @@ def args_header(kernel: Kernel, implementation: Implementation, variadic: int = 
     members = "\n".join(f"  {m.declaration}" for m in args_members(kernel, implementation, variadic))
     return (
         f"/* Generated from kernels/{kernel.folder.name}/kernel.yaml: "
-        f"{kernel.name}, implementation {implementation.name}. */\n"
+        f"{kernel.name}, {symbol}. */\n"
         f"#ifndef {guard}\n#define {guard}\n"
         '#include "gf_kernel.h"\n\n'
         f"typedef struct {{\n{members}\n}} {symbol}_args;\n\n"
