@@ -44,10 +44,13 @@ class RuleText:
 
     def _column(self, row: int, offset: int) -> int:
         """Characters of a row before a byte offset of Python's parser, in columns of the scalar."""
+        before = self.col - self.shift if row == 0 else 0
+        if self.text.isascii():
+            return offset + before
         rows = self.text.split("\n")
         line = rows[row] if row < len(rows) else ""
         chars = len(line.encode()[:offset].decode(errors="ignore")) if offset <= len(line.encode()) else offset
-        return chars + (self.col - self.shift if row == 0 else 0)
+        return chars + before
 
 
 def scalar_text(mark: Marked, what: str) -> RuleText:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import is_
+from typing import NamedTuple
 
 from fusion_engine.language.axes import AxesText, parse_axes
 from fusion_engine.language.operators import MOVEMENT
@@ -167,21 +168,27 @@ def is_local(name: str) -> bool:
 
 def bound(pattern: Pattern) -> frozenset[str]:
     """Names that are bound on every path through the pattern."""
+    return _bound(pattern, [bound(child) for child in children(pattern)])
+
+
+def _bound(pattern: Pattern, inside: Sequence[frozenset[str]]) -> frozenset[str]:
+    """The same, where `inside` are those of its children."""
     match pattern:
         case Capture(name=name):
             return frozenset((name,))
-        case Named(name=name, pattern=inner):
-            return bound(inner) | {name}
-        case With(pattern=inner, bindings=bindings):
-            return bound(inner) | {n for n, _ in bindings}
-        case Rearrange(operand=inner):
-            return bound(inner)
+        case Named(name=name):
+            return inside[0] | {name}
+        case With(bindings=bindings):
+            return inside[0] | {n for n, _ in bindings}
+        case Rearrange():
+            return inside[0]
         case Alternatives(options=options):
-            there = [o for o in options if not (is_optional(pattern) and isinstance(o, Absent))]
-            return frozenset.intersection(*(bound(o) for o in there)) if there else frozenset()
-        case OpPattern(inputs=inputs, attrs=attrs, rest=rest, op_capture=op):
+            absent = is_optional(pattern)
+            there = [b for o, b in zip(options, inside, strict=True) if not (absent and isinstance(o, Absent))]
+            return frozenset.intersection(*there) if there else frozenset()
+        case OpPattern(attrs=attrs, rest=rest, op_capture=op):
             own = {a.capture for a in attrs if a.capture} | {n for n in (rest, op) if n}
-            return frozenset(own).union(*(bound(i) for i in inputs))
+            return frozenset(own).union(*inside)
     return frozenset()
 
 
@@ -204,11 +211,6 @@ def is_optional(pattern: Alternatives) -> bool:
     return all(isinstance(o, (Absent, Capture)) for o in pattern.options)
 
 
-def some_bound(pattern: Pattern) -> frozenset[str]:
-    """Names that some path through the pattern binds; inner values and fragments' own names aside."""
-    return frozenset().union(*map(_own_names, walk(pattern)))
-
-
 def _own_names(pattern: Pattern) -> list[str]:
     """Names that the pattern itself binds, its inside aside."""
     match pattern:
@@ -228,20 +230,37 @@ def balance(pattern: Pattern, optional: frozenset[str]) -> Pattern:
     return _balanced(pattern, optional)[0]
 
 
-def _balanced(pattern: Pattern, optional: frozenset[str]) -> tuple[Pattern, frozenset[str]]:
-    """The pattern balanced, and the names that some path through it binds."""
+def _balanced(pattern: Pattern, optional: frozenset[str]) -> tuple[Pattern, Names]:
+    """The pattern balanced, and its names."""
     inside = [_balanced(child, optional) for child in children(pattern)]
     changed = iter([child for child, _ in inside])
     pattern = rebuild(pattern, lambda _: next(changed))
-    names = frozenset(_own_names(pattern)).union(*(n for _, n in inside))
+    some, every = _names(pattern, [names for _, names in inside])
     if isinstance(pattern, Alternatives):
-        of = pattern
-        pattern = rebuild(pattern, lambda option: _completed(option, names, optional, of))
-    return pattern, names
+        bounds = [names.every for _, names in inside]
+        old = pattern.options
+        new = [_completed(o, some - b, optional, pattern) for o, b in zip(old, bounds, strict=True)]
+        bounds = [b if n is o else b | (some & optional) for o, n, b in zip(old, new, bounds, strict=True)]
+        options = iter(new)
+        pattern = rebuild(pattern, lambda _: next(options))
+        every = _bound(pattern, bounds)
+    return pattern, Names(some, every)
 
 
-def _completed(option: Pattern, wanted: frozenset[str], optional: frozenset[str], of: Alternatives) -> Pattern:
-    missing = sorted(n for n in wanted - bound(option) if n in optional)
+class Names(NamedTuple):
+    """What a pattern binds on some path (inner values and fragments' own aside), and on every path."""
+
+    some: frozenset[str]
+    every: frozenset[str]
+
+
+def _names(pattern: Pattern, inside: Sequence[Names]) -> Names:
+    some = frozenset(_own_names(pattern)).union(*(names.some for names in inside))
+    return Names(some, _bound(pattern, [names.every for names in inside]))
+
+
+def _completed(option: Pattern, lacking: frozenset[str], optional: frozenset[str], of: Alternatives) -> Pattern:
+    missing = sorted(lacking & optional)
     if not missing or (isinstance(option, Absent) and is_optional(of)):
         return option
     return With(option, tuple((n, ELiteral(None, option.span)) for n in missing), option.span)
@@ -249,14 +268,20 @@ def _completed(option: Pattern, wanted: frozenset[str], optional: frozenset[str]
 
 def unbalanced(pattern: Pattern) -> Iterator[tuple[Pattern, str]]:
     """Each alternative that lacks a name which another binds."""
-    for p in walk(pattern):
-        if not isinstance(p, Alternatives):
-            continue
-        wanted = frozenset().union(*(some_bound(o) for o in p.options))
-        for option in p.options:
-            if is_optional(p) and isinstance(option, Absent):
-                continue
-            yield from ((option, name) for name in sorted(wanted - bound(option)))
+    yield from _lacking(pattern)[1]
+
+
+def _lacking(pattern: Pattern) -> tuple[Names, list[tuple[Pattern, str]]]:
+    """The names of a pattern, and each alternative inside that lacks a name, outermost first."""
+    inside = [_lacking(child) for child in children(pattern)]
+    names = _names(pattern, [n for n, _ in inside])
+    found: list[tuple[Pattern, str]] = []
+    if isinstance(pattern, Alternatives):
+        absent = is_optional(pattern)
+        for option, (own, _) in zip(pattern.options, inside, strict=True):
+            if not (absent and isinstance(option, Absent)):
+                found += [(option, name) for name in sorted(names.some - own.every)]
+    return names, [*found, *(pair for _, more in inside for pair in more)]
 
 
 def roots(pattern: Pattern, classes: Mapping[str, tuple[str, ...]]) -> frozenset[str] | None:
