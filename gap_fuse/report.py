@@ -24,7 +24,6 @@ def build_report(
     """Everything docs/report.md documents, as plain JSON values. `islands`: see islands.float_islands; `clock` in
     cycles per second."""
     between = {i["call"] for i in islands}
-    plans = {p.call: p for p in schedule.calls}
     return {
         "format": FORMAT,
         "network": graph.name,
@@ -32,7 +31,7 @@ def build_report(
         "inputs": [_port(graph, name) for name in graph.inputs],
         "outputs": [_port(graph, name) for name in graph.outputs],
         "budgets": dict(schedule.budgets),
-        "calls": [_call(c, plans[c.name], c.name in between) for c in graph.calls],
+        "calls": [_call(schedule, i, c, c.name in between) for i, c in enumerate(graph.calls)],
         "groups": [_group(schedule, g) for g in schedule.groups],
         "gap": schedule.gap,
         "views": [_view(b) for b in graph.buffers if b.alias is not None and b.provenance is not None],
@@ -58,8 +57,9 @@ def _port(graph: FusedGraph, name: str) -> dict[str, Any]:
     return {"name": name, "dtype": b.dtype, "shape": list(b.shape)}
 
 
-def _call(call: Call, plan: CallPlan, between_integers: bool) -> dict[str, Any]:
-    origin = call.provenance
+def _call(schedule: Schedule, number: int, call: Call, between_integers: bool) -> dict[str, Any]:
+    origin, plan = call.provenance, schedule.calls[number]
+    fetched = schedule.fetched_inside(number)
     return {
         "name": call.name,
         "kernel": call.kernel,
@@ -78,8 +78,8 @@ def _call(call: Call, plan: CallPlan, between_integers: bool) -> dict[str, Any]:
         "trailing": None if plan.trailing is None else asdict(plan.trailing),
         "tiles": plan.tiles,
         "l1_bytes": plan.l1_bytes,
-        "bytes": {hop: sum(o.bytes.get(hop, 0) for o in plan.operands) for hop in _hops(plan)},
-        "transfers": {hop: sum(o.transfers.get(hop, 0) for o in plan.operands) for hop in _hops(plan)},
+        "bytes": _with(fetched[0], {h: sum(o.bytes.get(h, 0) for o in plan.operands) for h in _hops(plan)}),
+        "transfers": _with(fetched[1], {h: sum(o.transfers.get(h, 0) for o in plan.operands) for h in _hops(plan)}),
         "bound_bytes": dict(plan.bound_bytes),
         "cycles": {"compute": plan.compute_cycles, "total": plan.total_cycles},
         "float_between_integers": between_integers,
@@ -91,6 +91,7 @@ def _group(schedule: Schedule, group: Group) -> dict[str, Any]:
     plans = schedule.calls[group.first : group.last + 1]
     rolls = [r for r in schedule.rolls if group.first <= r.first <= group.last]
     rings = [ring for r in rolls for ring in r.rings]
+    fetched = [schedule.fetched_inside(i) for i in range(group.first, group.last + 1)]
     return {
         "calls": [p.call for p in plans],
         "rolls": [_roll(schedule, r) for r in rolls],
@@ -98,8 +99,14 @@ def _group(schedule: Schedule, group: Group) -> dict[str, Any]:
             *({"buffer": s.root, "l1": s.offset, "bytes": s.bytes} for s in schedule.stays if s.root in group.stay),
             *({"buffer": r.root, "l1": r.offset, "bytes": r.rows * r.row_bytes} for r in rings if r.rows == r.height),
         ],
-        "bytes": {hop: sum(o.bytes.get(hop, 0) for p in plans for o in p.operands) for hop in schedule.bytes},
-        "transfers": {hop: sum(o.transfers.get(hop, 0) for p in plans for o in p.operands) for hop in schedule.bytes},
+        "bytes": _with(
+            sum(n for n, _ in fetched),
+            {hop: sum(o.bytes.get(hop, 0) for p in plans for o in p.operands) for hop in schedule.bytes},
+        ),
+        "transfers": _with(
+            sum(n for _, n in fetched),
+            {hop: sum(o.transfers.get(hop, 0) for p in plans for o in p.operands) for hop in schedule.bytes},
+        ),
         "tiles": sum(p.tiles for p in plans),
         "bound_bytes": {"l2_l1": group.bound_bytes},
         "cycles": {"compute": sum(p.compute_cycles for p in plans), "total": sum(p.total_cycles for p in plans)},
@@ -117,6 +124,11 @@ def _roll(schedule: Schedule, roll: Roll) -> dict[str, Any]:
             for r in roll.rings
         ],
     }
+
+
+def _with(fetched: int, counts: dict[str, int]) -> dict[str, int]:
+    """With what is fetched from L3 while the call runs."""
+    return counts | {"l3_l2": counts.get("l3_l2", 0) + fetched} if fetched else counts
 
 
 def _hops(plan: CallPlan) -> list[str]:

@@ -19,16 +19,19 @@ from tiler.near import NearPlan, pieces
 from tiler.options import Picked
 from tiler.stays import Stays
 from tiler.target import Target
+from tiler.timeline import Fetch, timeline
 
 Span = tuple[int, int]  # bytes of L1: first, end
 
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """`started[i]`: the operands of call i, by position, whose first copy call i - 1 starts. With it the buffers'
-    places, the ends of what is in use and the cycles of every call."""
+    """`started[i]`: the operands of call i, by position, whose first copy call i - 1 starts. With it what comes from L3
+    (some of it is waited for a call earlier), the buffers' places, the ends of what is in use and the cycles of every
+    call."""
 
     started: tuple[frozenset[int], ...]
+    fetches: tuple[Fetch, ...]
     layouts: tuple[CallLayout, ...]
     ends: tuple[int, ...]
     cycles: tuple[int, ...]
@@ -48,7 +51,7 @@ def start_ahead(
     plan = _Plan(homes, near, stays, joined, given, target)
     for i in range(1, len(homes.picked) if wanted else 0):
         plan.start(i)
-    return Ahead(tuple(plan.started), tuple(plan.layouts), tuple(plan.ends), tuple(plan.cycles()))
+    return Ahead(tuple(plan.started), plan.fetches(), tuple(plan.layouts), tuple(plan.ends), tuple(plan.cycles()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,10 @@ class _Plan:
         self.rolled = {first + i for first, roll in stays.rolls.items() for i in range(len(roll.calls))}
         self.beside = [p.choice.beside for p in homes.picked]
         self.saved = [0.0] * len(homes.picked)
+        self.waits = [x.fetch.wait for x in homes.passing.loads]
+        times = timeline(homes.stretches, [x.fetch for x in homes.passing.loads], target.hops["l3_l2"])
+        self.arrivals = [end for _, end in times.fetches]
+        self.begins = {s.first: (s.begin, span[0]) for s, span in zip(homes.stretches, times.stretches, strict=True)}
 
     def start(self, call: int) -> None:
         """The copies of a call, the longest first, while the call before has cycles that hide them."""
@@ -102,10 +109,18 @@ class _Plan:
                 yield _Item((k,), align16(p.choice.tile_bytes[k]), p.choice.first[k])
 
     def _arrived(self, call: int, k: int) -> bool:
-        """Whether an operand's root is whole in L2 before the call before."""
+        """Whether an operand's root, or its first piece, is in L2 before the call before begins."""
         root = self.picked[call].bound.operands[k].root
-        fetched = self.homes.fetched.get(root)
-        return (self.written.get(root, -1) if fetched is None else fetched[0].wait - 1) < call - 1
+        load = self._load(root)
+        if load is None:
+            return self.written.get(root, -1) < call - 1
+        return self.arrivals[load] <= self.begins[call - 1][1]
+
+    def _load(self, root: str) -> int | None:
+        """The fetch that brings a root, or its first piece."""
+        passing = self.homes.passing
+        piece = next((i for i, p in enumerate(passing.pieces) if p.root == root), None)
+        return None if piece is None else next(n for n, x in enumerate(passing.loads) if x.first <= piece <= x.last)
 
     def _place(self, call: int, item: _Item) -> int | None:
         """Where an early copy goes: where it would go in time, or the first free bytes."""
@@ -132,10 +147,22 @@ class _Plan:
             buffers[k] = (buffers[k][0] + moved, *buffers[k][1:])
         self.layouts[call] = replace(layout, buffers=tuple(buffers))
         self.started[call] |= set(item.operands)
+        for k in item.operands:
+            self._wait_early(call, self._load(self.picked[call].bound.operands[k].root))
         end = place + item.bytes
         self.ends[call - 1], self.ends[call] = max(self.ends[call - 1], end), max(self.ends[call], end)
         self.beside[call - 1] += item.cycles
         self.saved[call] += item.cycles
+
+    def _wait_early(self, call: int, load: int | None) -> None:
+        """A fetch is waited for before the call before; what was started before it has arrived before it."""
+        if load is not None:
+            step = self.begins[call - 1][0]
+            self.waits[: load + 1] = [min(w, step) for w in self.waits[: load + 1]]
+
+    def fetches(self) -> tuple[Fetch, ...]:
+        """With the waits of what is read early."""
+        return tuple(replace(x.fetch, wait=w) for x, w in zip(self.homes.passing.loads, self.waits, strict=True))
 
     def cycles(self) -> Iterator[int]:
         """Of each call: what it no longer waits for off, what no longer hides behind its computing on."""

@@ -41,7 +41,7 @@ class MoveCost:
 def move_cost(traffic: OperandTraffic, level: str, hops: Mapping[str, Hop]) -> MoveCost:
     """The cost of moving one operand's tiles between `level` and L1."""
     near, deep = hops["l2_l1"], hops["l3_l2"]
-    if level == "l2":
+    if level != "l3":
         c = traffic.far["l2_l1"]
         issue, moved = _issue(c, near), _moved(traffic, c, near)
         return MoveCost(issue, np.zeros(()), moved, traffic.copies)

@@ -19,7 +19,9 @@ from tiler.placement import ALIGNMENT
 from tiler.stays import Stays
 from tiler.target import Target
 
-TRIES = 24  # other divisions of the constants that are weighed
+TRIES = 8  # other drafts that are weighed
+PARTS = (4, 8, 16, 32)  # of L2: sizes of pieces that are tried
+WORTH = 1.002  # a run that is longer than its calls by less is not improved
 
 
 class TooSmallError(GapFuseError):
@@ -38,7 +40,7 @@ def decide_homes(options: Sequence[CallOptions], lives: Sequence[Life], near: St
         homes, draft = decide.settle(Draft())
     except OutOfRoomError as e:
         raise _too_small(decide) from e
-    if homes.moving:
+    if homes.moving and homes.cycles > WORTH * homes.bound:
         draft = decide.improve(homes, draft)
     return decide.settle(draft, final=True)[0]
 
@@ -100,13 +102,15 @@ class _Decision:
         except (OutOfRoomError, StagedRollError):
             return None
 
-    @staticmethod
-    def _changes(homes: Homes, draft: Draft) -> Iterator[Draft]:
-        """Room for fetching ahead, or for constants that stay; one more constant streamed, the largest first."""
-        other = draft.copy()
-        other.reserve = not draft.reserve
-        yield other
-        for root in sorted(homes.fetched, key=lambda r: (-homes.constants[r].bytes, r)):
+    def _changes(self, homes: Homes, draft: Draft) -> Iterator[Draft]:
+        """Smaller pieces of every call's constants; one more constant read tile by tile, the largest first."""
+        for parts in PARTS:
+            limit = self.target.budget("l2") // parts
+            other = draft.copy()
+            other.pieces.update({i: min(limit, other.pieces.get(i, limit)) for i in range(len(self.options))})
+            if other != draft:
+                yield other
+        for root in sorted({p.root for p in homes.passing.pieces}, key=lambda r: (-homes.constants[r].bytes, r)):
             other = draft.copy()
             other.staged.add(homes.constants[root].buffer)
             yield other

@@ -3,7 +3,7 @@ happen."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fusion_engine.graph import FusedGraph
@@ -17,7 +17,7 @@ from tiler.options import NEAR, call_options
 from tiler.planner import Question, question
 from tiler.schedule import Schedule
 from tiler.target import Target
-from tiler.timeline import Fetch, Timeline, timeline
+from tiler.timeline import Fetch, Stretch, timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,51 @@ def pareto(
     )
 
 
-def timeline_of(schedule: Schedule, target: Target) -> Timeline:
+@dataclass(frozen=True, slots=True)
+class Times:
+    """In cycles of one run: each call's start and end; copies from L3 by what they carry, their start and end; and per
+    call the cycles spent before and in it on starting copies from L3 and waiting for them."""
+
+    calls: tuple[tuple[float, float], ...]
+    copies: tuple[tuple[str, float, float], ...]
+    waited: tuple[float, ...]
+
+
+def timeline_of(schedule: Schedule, target: Target) -> Times:
     """When the calls of a schedule run and copies from L3 are under way."""
-    deep = [sum(o.bytes.get("l3_l2", 0) for o in c.operands) for c in schedule.calls]
-    fetches = [Fetch(t.root, t.bytes, t.start, t.wait, t.wait) for t in schedule.transfers if t.start >= 0]
-    return timeline([c.total_cycles for c in schedule.calls], deep, fetches, target.hops["l3_l2"])
+    stretches = _stretches(schedule)
+    begin = {s.first: s.begin for s in stretches}
+    moving = [t for t in schedule.transfers if t.start >= 0]
+    fetches = [Fetch(t.bytes, begin[t.start] + t.start_step, begin[t.wait] + t.wait_step) for t in moving]
+    found = timeline(stretches, fetches, target.hops["l3_l2"])
+    copies = [(", ".join(t.roots), a, b) for t, (a, b) in zip(moving, found.fetches, strict=True)]
+    calls: list[tuple[float, float]] = []
+    waited = [0.0] * len(schedule.calls)
+    for s, span, lost in zip(stretches, found.stretches, found.waited, strict=True):
+        calls += _shares(span, [c.total_cycles for c in schedule.calls[s.first : s.last + 1]])
+        waited[s.first] = lost
+    return Times(tuple(calls), (*copies, *(("", a, b) for a, b in found.streams)), tuple(waited))
+
+
+def _stretches(schedule: Schedule) -> tuple[Stretch, ...]:
+    rolls = {r.first: r for r in schedule.rolls}
+    result: list[Stretch] = []
+    first = begin = 0
+    while first < len(schedule.calls):
+        roll, loops = rolls.get(first), schedule.calls[first].loops
+        last = first if roll is None else roll.last
+        steps = (loops[0].trips if loops else 1) if roll is None else roll.steps
+        here = schedule.calls[first : last + 1]
+        streamed = sum(o.bytes.get("l3_l2", 0) for c in here for o in c.operands)
+        result.append(Stretch(first, last, begin, steps, sum(c.total_cycles for c in here), streamed))
+        first, begin = last + 1, begin + steps
+    return tuple(result)
+
+
+def _shares(span: tuple[float, float], cycles: Sequence[int]) -> list[tuple[float, float]]:
+    """The calls of a stretch one after the other, each as long as its part of the cycles."""
+    (start, end), total, done, result = span, max(sum(cycles), 1), 0, []
+    for n in cycles:
+        result.append((start + (end - start) * done / total, start + (end - start) * (done + n) / total))
+        done += n
+    return result

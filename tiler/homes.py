@@ -4,53 +4,55 @@ in L2."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tiler.bound import Packing
+from tiler.fetching import NOTHING, FetchPlan, NoPlaceError, Taken
 from tiler.liveness import Life
 from tiler.options import CallOptions, NoFit, Picked, Where
-from tiler.placement import Block, live_bytes, place
+from tiler.pieces import stretches_of
+from tiler.placement import Block, Placement, live_bytes, place
+from tiler.residents import Division, Passage, divide
 from tiler.rolls import roll_picks
 from tiler.stays import Stays, widened
 from tiler.target import Hop
-from tiler.timeline import Fetch, stall_cycles
+from tiler.timeline import Stretch, timeline
 
-FETCH_AHEAD = 8  # calls that a constant may be fetched before its use
+LEAST_PIECE = 256  # bytes of a constant's pieces that are not made smaller
 
 
 @dataclass(frozen=True)
 class Homes:
     """The decided memory of one network. Offsets in bytes; `stages[i]` maps operand names of call i to L2 offsets.
 
-    `cycles` of the whole run, waiting for constants included; `moving` bytes come and go between L3 and L2 in every
-    run.
+    `resident` constants stay, `passing` is how the others come. `cycles` of the whole run, waiting for constants
+    included, at least `bound` with these tilings; `moving` bytes come and go between L3 and L2 in every run.
     """
 
     picked: tuple[Picked, ...]
+    stretches: tuple[Stretch, ...]
     constants: Mapping[str, Packing]
     resident: Mapping[str, int]
-    fetched: Mapping[str, tuple[Fetch, int]]
+    passing: FetchPlan
     activations: Mapping[str, int]
     spilled: tuple[str, ...]
     stages: tuple[Mapping[str, int], ...]
     peak: int
     cycles: int
+    bound: float
     moving: int
 
 
 @dataclass
 class Draft:
-    """The decisions so far: names of buffers or roots staged from L3 tile by tile; whether some constants are
-    fetched (`fetching`), ahead of their call (`ahead`), and whether room for that goes before constants that stay
-    (`reserve`)."""
+    """The decisions so far: names of buffers or roots staged from L3 tile by tile; by number, the calls whose constants
+    come in pieces of so many bytes at most."""
 
     staged: set[str] = field(default_factory=set)
-    fetching: bool = False
-    ahead: bool = True
-    reserve: bool = True
+    pieces: dict[int, int] = field(default_factory=dict)
 
     def copy(self) -> Draft:
-        return Draft(set(self.staged), self.fetching, self.ahead, self.reserve)
+        return Draft(set(self.staged), dict(self.pieces))
 
 
 class OutOfRoomError(Exception):
@@ -93,11 +95,7 @@ class Attempt:
         self.picked = picked
         self.constants = _constants(picked)
         self.users = self._users()
-        blocks = [*self.here, *self._stages()]
-        resident, fetched = self._divide(blocks)
-        if resident is None:
-            return None
-        return self._place(blocks, resident, fetched, final)
+        return self._place([*self.here, *self._stages()], final)
 
     # ---- tilings, and the constants they want ----
 
@@ -113,12 +111,23 @@ class Attempt:
                 result.append(self.rolled[i])
                 continue
             room = self.near.room[i]
-            p = self._pick_staged(o, where, room, self.l2 - level[i]) if touched else o.pick(room, where)
+            p = self._pick_staged(o, where, room, self.l2 - level[i]) if touched else self._pick_near(i, where, room)
             if isinstance(p, NoFit):
                 self._spill(i)
                 return None
             result.append(p)
         return tuple(result)
+
+    def _pick_near(self, call: int, where: Where, room: int) -> Picked | NoFit:
+        """In pieces of a limited size, if that is asked for and can be."""
+        o, limit = self.options[call], self.draft.pieces.get(call, self.l2)
+        while limit < self.l2:
+            large = frozenset(p.buffer for p in o.bound[0].packings if p.bytes > limit)
+            p = o.pick(room, replace(where, streams=large), limit)
+            if isinstance(p, Picked):
+                return p
+            limit *= 2
+        return o.pick(room, where)
 
     def _pick_staged(self, o: CallOptions, where: Where, room: int, free: int) -> Picked | NoFit:
         """With room left for the constants that the call reads whole, if that can be."""
@@ -147,109 +156,72 @@ class Attempt:
             if o.buffer in self.draft.staged or o.root in self.draft.staged
         ]
 
-    # ---- constants ----
+    # ---- constants, and addresses ----
 
-    def _divide(self, blocks: list[Block]) -> tuple[list[str] | None, dict[str, Fetch]]:
-        """Which constants stay in L2 and which are fetched; (None, ...) after a step on where they do not fit."""
-        size = {r: Block(r, self.constants[r].bytes, 0, 0).size for r in self.users}
-        free = [self.l2 - b for b in live_bytes(blocks, self.calls)]
-        if not self.draft.fetching and sum(size.values()) <= min(free, default=0):
-            return list(self.users), {}
-        self.draft.fetching = True
-        for r, calls in self.users.items():
-            _take(free, calls[0], calls[-1], size[r])
-        if any(b < 0 for b in free):
-            self._stream(min(range(self.calls), key=lambda i: (free[i], i)))
-            return None, {}
-        resident = self._keep(size, free)
-        fetched = {
-            r: Fetch(r, self.constants[r].bytes, c[0], c[0], c[-1]) for r, c in self.users.items() if r not in resident
-        }
-        return resident, self._earlier(fetched, size, free) if self.draft.ahead else fetched
-
-    def _keep(self, size: Mapping[str, int], free: list[int]) -> list[str]:
-        """Small constants first (a fetch costs its start, whatever it moves), while the others can be fetched one
-        call ahead."""
-        kept = []
-        ahead = [0] * self.calls
-        reserve = self.draft.ahead and self.draft.reserve
-        for r, calls in self.users.items():
-            if reserve and calls[0] > 0:
-                ahead[calls[0] - 1] += size[r]
-        for r in sorted(self.users, key=lambda r: (size[r], r)):
-            first, last = self.users[r][0], self.users[r][-1]
-            outside = [i for i in range(self.calls) if not first <= i <= last]
-            own = size[r] if reserve else 0
-            if all(free[i] - size[r] >= ahead[i] - (own if i == first - 1 else 0) for i in outside):
-                _take(free, 0, first - 1, size[r])
-                _take(free, last + 1, self.calls - 1, size[r])
-                if first > 0:
-                    ahead[first - 1] -= own
-                kept.append(r)
-        return kept
-
-    def _earlier(self, fetched: dict[str, Fetch], size: Mapping[str, int], free: list[int]) -> dict[str, Fetch]:
-        """Each fetch started so many calls earlier that L3 keeps up, where L2 has room."""
-        cycles = [p.choice.total_cycles for p in self.picked]
-        result = {}
-        for r, f in sorted(fetched.items(), key=lambda x: (x[1].wait, x[0])):
-            needed, start = self.constants[r].bytes / self.deep.bytes_per_cycle, f.start
-            while start > 0 and f.wait - start < FETCH_AHEAD and needed > 0 and free[start - 1] >= size[r]:
-                start -= 1
-                free[start] -= size[r]
-                needed -= cycles[start]
-                cycles[start] = max(0, cycles[start] - int(self.constants[r].bytes / self.deep.bytes_per_cycle))
-            span = self._together(start)
-            if span[0] < start:  # nothing starts inside a rolled group
-                start = min(f.wait, span[-1] + 1)
-            result[r] = Fetch(r, f.bytes, start, f.wait, f.last)
-        return result
-
-    # ---- addresses ----
-
-    def _place(self, blocks: list[Block], resident: list[str], fetched: dict[str, Fetch], final: bool) -> Homes | None:
-        base, offsets = 0, {}
-        for r in resident:
-            offsets[r] = base
-            base += Block(r, self.constants[r].bytes, 0, 0).size
-        moving = [Block(r, self.constants[r].bytes, f.start, f.last) for r, f in fetched.items()]
-        everything = [*blocks, *moving]
-        placement = place(everything, self.calls, None if final else self.l2 - base)
-        if base + placement.peak > self.l2:
-            self._step_on(everything)
+    def _place(self, blocks: list[Block], final: bool) -> Homes | None:
+        """Activations and stages at the least peak; constants below them that stay, around them that pass."""
+        sizes = {r: Block(r, self.constants[r].bytes, 0, 0).size for r in self.users}
+        everything = sum(sizes.values())
+        placement = place(blocks, self.calls, None if final else self.l2 - everything)
+        if everything + placement.peak <= self.l2:
+            return self._homes(blocks, placement, Division(tuple(sizes), NOTHING, 0.0), sizes)
+        if placement.peak > self.l2:
+            self._spill(self._fullest(blocks))
             return None
-        at = {b.name: base + o for b, o in zip(everything, placement.offsets, strict=True)}
-        activations = {b.name: at[b.name] for b in self.here}
+        stretches = self._stretches()
+        taken = [_taken(b, at, stretches) for b, at in zip(blocks, placement.offsets, strict=True)]
+        try:
+            division = divide(Passage(self.picked, stretches, sizes, taken, self.l2, self.deep))
+        except NoPlaceError as e:
+            self._shrink(next(s.first for s in stretches if e.step < s.end))
+            return None
+        return self._homes(blocks, placement, division, sizes)
+
+    def _stretches(self) -> tuple[Stretch, ...]:
+        steps = {first: (first + len(plan.calls) - 1, plan.steps.count) for first, plan in self.near.rolls.items()}
+        return stretches_of(self.picked, steps)
+
+    def _homes(self, blocks: list[Block], placement: Placement, division: Division, sizes: Mapping[str, int]) -> Homes:
+        base, resident = 0, {}
+        for r in division.stay:
+            resident[r] = base
+            base += sizes[r]
+        at = {b.name: base + o for b, o in zip(blocks, placement.offsets, strict=True)}
         stages: list[dict[str, int]] = [{} for _ in self.options]
         for b in blocks[len(self.here) :]:
             call, operand = b.name.split(" ", 1)
             stages[int(call)][operand] = at[b.name]
-        cycles = [p.choice.total_cycles for p in self.picked]
-        streamed = [p.choice.deep_bytes for p in self.picked]
+        stretches = self._stretches()
+        fetches = [x.fetch for x in division.plan.loads]
         return Homes(
             picked=self.picked,
+            stretches=stretches,
             constants=self.constants,
-            resident=offsets,
-            fetched={r: (f, at[r]) for r, f in fetched.items()},
-            activations=activations,
+            resident=resident,
+            passing=division.plan,
+            activations={b.name: at[b.name] for b in self.here},
             spilled=tuple(v.root for v in self.lives if v.root in self.draft.staged),
             stages=tuple(stages),
-            peak=base + placement.peak,
-            cycles=sum(cycles) + stall_cycles(cycles, streamed, list(fetched.values()), self.deep),
-            moving=sum(f.bytes for f in fetched.values()) + sum(streamed),
+            peak=max(base + placement.peak, division.plan.top),
+            cycles=round(timeline(stretches, fetches, self.deep).end),
+            bound=max(division.bound, sum(s.cycles for s in stretches)),
+            moving=sum(f.bytes for f in fetches) + sum(s.streamed for s in stretches),
         )
 
     # ---- the steps ----
 
-    def _step_on(self, blocks: list[Block]) -> None:
-        """The sizes fit but no addresses were found: fetch, then fetch late, then free the fullest call."""
-        if not self.draft.fetching:
-            self.draft.fetching = True
-        elif self.draft.ahead:
-            self.draft.ahead = False
+    def _fullest(self, blocks: list[Block]) -> int:
+        level = live_bytes(blocks, self.calls)
+        return max(range(self.calls), key=lambda i: (level[i], -i))
+
+    def _shrink(self, call: int) -> None:
+        """The constants of a call come in smaller pieces; where they are small already, the largest is read tile by
+        tile."""
+        limit = self.draft.pieces.get(call, self.l2) // 2
+        if limit < LEAST_PIECE or call in self.rolled:
+            self._stream(call)
         else:
-            level = live_bytes(blocks, self.calls)
-            self._stream(max(range(self.calls), key=lambda i: (level[i], -i)))
+            self.draft.pieces[call] = limit
 
     def _stream(self, call: int) -> None:
         """The largest constant live at a call is read tile by tile; with none left, an activation is spilled."""
@@ -259,7 +231,6 @@ class Attempt:
             return
         root = max(sorted(here), key=lambda r: self.constants[r].bytes)
         self.draft.staged.add(self.constants[root].buffer)
-        self.draft.ahead = True
 
     def _spill(self, call: int) -> None:
         """The largest activation live at a call moves to L3, first of those the call does not use; else L2 is too
@@ -281,6 +252,8 @@ def _constants(picked: Sequence[Picked]) -> dict[str, Packing]:
     return result
 
 
-def _take(free: list[int], first: int, last: int, size: int) -> None:
-    for i in range(first, last + 1):
-        free[i] -= size
+def _taken(b: Block, at: int, stretches: Sequence[Stretch]) -> Taken:
+    """A block's place over steps."""
+    first = next(s.begin for s in stretches if b.first <= s.last)
+    last = next(s.end - 1 for s in stretches if b.last <= s.last)
+    return Taken(at, at + b.size, first, last)

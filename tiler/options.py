@@ -34,14 +34,16 @@ class Picked:
 @dataclass(frozen=True, slots=True)
 class Where:
     """Which buffers or roots are not in L2: `staged` ones in L3, read tile by tile, roots of `stays` in L1, those of
-    `ends` in L1 up to this call or from it on, where a result may overlap an input."""
+    `ends` in L1 up to this call or from it on, where a result may overlap an input. Those of `streams` pass through L2
+    in pieces."""
 
     staged: frozenset[str] = frozenset()
     stays: frozenset[str] = frozenset()
     ends: frozenset[str] = frozenset()
+    streams: frozenset[str] = frozenset()
 
     def levels(self, bound: BoundCall) -> tuple[str, ...]:
-        """Per operand "l1", "ends", "l2" or "l3"."""
+        """Per operand "l1", "ends", "l2", "l3" or "stream"."""
         return tuple(self._level(o) for o in bound.operands)
 
     def _level(self, o: BoundOperand) -> str:
@@ -49,7 +51,9 @@ class Where:
             return "ends"
         if o.root in self.stays:
             return "l1"
-        return "l3" if o.buffer in self.staged or o.root in self.staged else "l2"
+        if o.buffer in self.staged or o.root in self.staged:
+            return "l3"
+        return "stream" if o.buffer in self.streams else "l2"
 
 
 NEAR = Where()

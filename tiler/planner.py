@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from fusion_engine.diagnostics import Diagnostic, GapFuseError
@@ -14,6 +14,7 @@ from tiler.bound import Packing
 from tiler.bounds import call_bytes, network_bounds
 from tiler.cost import align16
 from tiler.decision import smallest_l1
+from tiler.fetching import Load
 from tiler.fused import groups
 from tiler.joining import Join, joins
 from tiler.liveness import Life, activation_lives, constant_outputs, input_roots, most_live
@@ -37,7 +38,7 @@ from tiler.schedule import (
 )
 from tiler.stays import widened
 from tiler.target import Target
-from tiler.timeline import commands_of, stall_cycles
+from tiler.timeline import Fetch, commands_of, timeline
 
 
 def schedule(
@@ -129,6 +130,7 @@ class _Assembly:
         self.homed = [widened(v, spans) for v in lives if v.root in memory.homes.activations]  # in L2
         self.joined, self.ahead = joined, ahead
         self.constants = self._constants()
+        self.pieces = self._pieces()
         self.deep = self._deep_layout()
 
     def schedule(self) -> Schedule:
@@ -169,20 +171,29 @@ class _Assembly:
         )
 
     def _stalls(self) -> int:
-        """Cycles of waiting for constants from L3."""
-        streamed = [p.choice.deep_bytes for p in self.homes.picked]
-        fetches = [f for f, _ in self.homes.fetched.values()]
-        return stall_cycles(self.ahead.cycles, streamed, fetches, self.target.hops["l3_l2"])
+        """Cycles of starting copies from L3 and waiting for them."""
+        stretches = [replace(s, cycles=sum(self.ahead.cycles[s.first : s.last + 1])) for s in self.homes.stretches]
+        end = timeline(stretches, self.ahead.fetches, self.target.hops["l3_l2"]).end
+        return round(end) - sum(self.ahead.cycles)
 
     # ---- constants and L3 ----
 
     def _constants(self) -> dict[str, Packing]:
-        """Every packed constant, and constants that are outputs themselves."""
-        result = dict(self.homes.constants)
+        """Every packed constant, and constants that are outputs themselves: what stays, what passes, the rest."""
+        homes = self.homes
+        passing = dict.fromkeys(p.root for p in homes.passing.pieces)
+        result = {r: homes.constants[r] for r in (*homes.resident, *passing)} | dict(homes.constants)
         for b in constant_outputs(self.graph):
             names = tuple(f"d{i}" for i in range(len(b.shape)))
             order = tuple(names[i] for i in b.storage_order)
             result.setdefault(b.name, Packing(b.name, b.name, names, order, b.nbytes))
+        return result
+
+    def _pieces(self) -> dict[str, list[int]]:
+        """The numbers of the pieces of each constant that passes, by where they begin."""
+        result: dict[str, list[int]] = {}
+        for i, p in enumerate(self.homes.passing.pieces):
+            result.setdefault(p.root, []).append(i)
         return result
 
     def _deep_layout(self) -> _DeepLayout:
@@ -205,26 +216,56 @@ class _Assembly:
         return _DeepLayout(cold, homes, end)
 
     def _packed(self, pack: Packing) -> PackedConstant:
-        fetched = self.homes.fetched.get(pack.root)
-        l2 = self.homes.resident.get(pack.root) if fetched is None else fetched[1]
+        l2 = self.homes.resident.get(pack.root)
+        if l2 is None and pack.root in self.pieces:
+            l2 = self.homes.passing.places[self.pieces[pack.root][0]]
         return PackedConstant(pack.root, pack.buffer, pack.order, pack.dims, pack.bytes, self.deep.cold[pack.root], l2)
 
     def _residencies(self) -> tuple[Residency, ...]:
         end = max(len(self.options) - 1, 0)
         whole = [Residency(r, o, self.constants[r].bytes, 0, end) for r, o in self.homes.resident.items()]
-        moving = [Residency(r, o, self.constants[r].bytes, f.start, f.last) for r, (f, o) in self.homes.fetched.items()]
         lives = [Residency(v.root, self.homes.activations[v.root], v.bytes, v.first, v.last) for v in self.homed]
-        return (*whole, *moving, *lives)
+        return (*whole, *(self._passing(i) for i in range(len(self.homes.passing.pieces))), *lives)
+
+    def _passing(self, i: int) -> Residency:
+        """A piece while its place is its own."""
+        plan = self.homes.passing
+        piece = plan.pieces[i]
+        first, first_step = self._step(plan.since[i])
+        last, last_step = self._step(piece.free - 1)
+        size = min(piece.bytes, self.constants[piece.root].bytes - piece.begin)
+        return Residency(piece.root, plan.places[i], size, first, last, first_step, last_step)
+
+    def _step(self, step: int) -> tuple[int, int]:
+        """The call and its step of a step of the run."""
+        s = next(s for s in self.homes.stretches if step < s.end)
+        return s.first, step - s.begin
 
     def _transfers(self) -> tuple[Transfer, ...]:
-        opening = [self._transfer(r, o, -1, 0) for r, o in self.homes.resident.items()]
-        fetched = sorted(self.homes.fetched.values(), key=lambda x: x[0].order)
-        return (*opening, *(self._transfer(f.root, o, f.start, f.wait) for f, o in fetched))
+        opening = [
+            Transfer((r,), o, self.deep.cold[r], size, -1, 0, self._commands(size))
+            for r, o in self.homes.resident.items()
+            for size in (self.constants[r].bytes,)
+        ]
+        return (*opening, *map(self._transfer, self.homes.passing.loads, self.ahead.fetches))
 
-    def _transfer(self, root: str, l2: int, start: int, wait: int) -> Transfer:
-        size = self.constants[root].bytes
-        commands = commands_of(size, self.target.hops["l3_l2"])
-        return Transfer(root, "in", l2, self.deep.cold[root], size, start, wait, commands)
+    def _transfer(self, load: Load, fetch: Fetch) -> Transfer:
+        pieces = self.homes.passing.pieces[load.first : load.last + 1]
+        (start, start_step), (wait, wait_step) = self._step(fetch.start), self._step(fetch.wait)
+        return Transfer(
+            roots=tuple(dict.fromkeys(p.root for p in pieces)),
+            l2=load.l2,
+            l3=self.deep.cold[pieces[0].root] + pieces[0].begin,
+            bytes=fetch.bytes,
+            start=start,
+            wait=wait,
+            commands=self._commands(fetch.bytes),
+            start_step=start_step,
+            wait_step=wait_step,
+        )
+
+    def _commands(self, size: int) -> int:
+        return commands_of(size, self.target.hops["l3_l2"])
 
     # ---- calls ----
 
@@ -290,15 +331,22 @@ class _Assembly:
             ahead=i in self.ahead.started[number],
             span=join.bytes if join is not None and i == join.operands[0] else 0,
             joined=join is not None and i != join.operands[0],
+            places=self._places(o.root),
         )
 
     def _far(self, root: str) -> int:
         """The root's offset in L2."""
         if root in self.homes.resident:
             return self.homes.resident[root]
-        if root in self.homes.fetched:
-            return self.homes.fetched[root][1]
+        if root in self.pieces:
+            return self.homes.passing.places[self.pieces[root][0]]
         return self.homes.activations[root]
+
+    def _places(self, root: str) -> tuple[int, ...]:
+        """For each piece of a constant, where the whole would begin; nothing where that is always the same."""
+        plan = self.homes.passing
+        found = tuple(plan.places[i] - plan.pieces[i].begin for i in self.pieces.get(root, ()))
+        return found if len(set(found)) > 1 else ()
 
     def _groups(self) -> tuple[Group, ...]:
         stays = self.memory.stays
@@ -325,20 +373,21 @@ class _Assembly:
 
     def _notes(self, stalls: int) -> tuple[str, ...]:
         notes = []
-        fetched, streamed = (
-            len(self.homes.fetched),
-            sum(self._packed(p).l2 is None for p in self.homes.constants.values()),
-        )
-        if fetched:
+        streamed = sum(self._packed(p).l2 is None for p in self.homes.constants.values())
+        if self.pieces:
             notes.append(
-                f"{fetched} of {len(self.constants)} constants are fetched from L3 in every run: L2 does not hold all"
+                f"{len(self.pieces)} of {len(self.constants)} constants are fetched from L3 in every run: "
+                f"L2 does not hold all"
             )
         if streamed:
             notes.append(f"{streamed} of {len(self.constants)} constants are streamed from L3 tile by tile")
         if self.homes.spilled:
             notes.append(f"L2 is too small for these activations, they lie in L3: {', '.join(self.homes.spilled)}")
         if stalls:
-            notes.append(f"{stalls} cycles are spent waiting for constants from L3")
+            notes.append(
+                f"{stalls} cycles are spent starting copies from L3 and waiting for them: with these tiles the run is "
+                f"at most {100 * (self.homes.cycles / self.homes.bound - 1):.1f} % above the least"
+            )
         return tuple(notes)
 
 

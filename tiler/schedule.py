@@ -66,7 +66,8 @@ class OperandPlan:
     through `stage` (an L2 byte offset). `span`: its one copy has so many bytes and brings the operands behind it too,
     each of which is `joined` and not copied itself. `ahead`: the copy of its first tile is started by the call before,
     and belongs to this one's counts. `bytes` and `transfers` count per hop, over the whole call, key "l2_l1" /
-    "l3_l2".
+    "l3_l2". `places`: a constant that passes through L2 in pieces lies elsewhere in each iteration of loops[0]; they
+    stand in for `far`, the byte offset at which it would begin were it whole.
     """
 
     operand: BoundOperand
@@ -81,6 +82,7 @@ class OperandPlan:
     ahead: bool = False
     span: int = 0
     joined: bool = False
+    places: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,33 +128,39 @@ class PackedConstant:
     dims: tuple[str, ...]  # dim names of the logical shape
     bytes: int
     cold: int  # byte offset in the L3 image
-    l2: int | None  # byte offset while in L2, None where it is streamed tile by tile
+    l2: int | None  # byte offset while in L2, of its first piece where it passes through; None: tile by tile
 
 
 @dataclass(frozen=True, slots=True)
 class Residency:
-    """A root buffer in one memory over calls first..last (inclusive), at a byte offset."""
+    """A root buffer, or a piece of a constant, in one memory over calls first..last (inclusive), at a byte offset: from
+    step `first_step` of the first call to step `last_step` of the last (-1: to its end). The steps of a call are the
+    iterations of loops[0], those of a rolled group's first call the group's."""
 
     root: str
     offset: int
     bytes: int
     first: int
     last: int
+    first_step: int = 0
+    last_step: int = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A whole buffer between L3 and L2: started before call `start` (-1 = when opening), complete before call
-    `wait`."""
+    """Constants, or a piece of one, from L3 to L2: started before step `start_step` of call `start` (-1 = when
+    opening), complete before step `wait_step` of call `wait`. Steps: see Residency; before step 0 is before the call.
+    Transfers are started, and waited for, in their order."""
 
-    root: str
-    direction: str  # "in" (L3 to L2) | "out"
+    roots: tuple[str, ...]
     l2: int
     l3: int
     bytes: int
     start: int
     wait: int
     commands: int
+    start_step: int = 0
+    wait_step: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,3 +245,8 @@ class Schedule:
     rolls: tuple[Roll, ...]
     gap: float | None  # proven: the objective is at most this fraction above the least; None where nothing is proven
     notes: tuple[str, ...] = field(default=())
+
+    def fetched_inside(self, call: int) -> tuple[int, int]:
+        """Bytes and commands of what is fetched from L3 while a call runs (or the rolled group that it begins)."""
+        inside = [t for t in self.transfers if t.start == call and t.start_step > 0]
+        return sum(t.bytes for t in inside), sum(t.commands for t in inside)

@@ -14,6 +14,7 @@ from tiler.frontier import Frontier, empty, frontier, merged
 from tiler.grid import Ints
 from tiler.objective import CYCLES, PARTS, Objective
 from tiler.space import NEAR, Space
+from tiler.streaming import streaming
 from tiler.traffic import OperandTraffic
 
 MAX_SUBSETS = 7  # operands whose double buffering is tried in every combination; above, those of equal axes go together
@@ -25,8 +26,9 @@ def search(
     space: Space, l1: int, levels: Sequence[str], stage: int | None = None, objective: Objective = CYCLES
 ) -> Outcome:
     """The best tiling within `l1` bytes. `levels` says per operand where its far side is ("l2", "l3"; "l1": it stays
-    there, outside these bytes; "ends": it is read there for the last time or made there, within these bytes), `stage`
-    bounds the L2 bytes of the stages of those in L3."""
+    there, outside these bytes; "ends": it is read there for the last time or made there, within these bytes; "stream":
+    L2, the outermost loop going through it once), `stage` bounds the L2 bytes of the stages of those in L3, or of what
+    an iteration of that loop reads of those that stream."""
     found = search_all(space, l1, levels, stage, objective)
     at = found.at(l1)
     if at is None:
@@ -53,7 +55,7 @@ def search_all(
     found = empty(PARTS, NAMES)
     if not len(entries):
         return found
-    running = _Search(space, l1, levels, entries, objective)
+    running = _Search(space, l1, levels, stage, entries, objective)
     for whole in (False, True):  # few buffers and many first: what they leave prunes the rest
         for number, order in enumerate(space.orders()):
             found = running.add_order(found, known, number, order, whole)
@@ -63,9 +65,11 @@ def search_all(
 class _Search:
     """Weighs the tilings at some grid positions, order by order."""
 
-    def __init__(self, space: Space, l1: int, levels: Sequence[str], entries: Ints, objective: Objective) -> None:
-        self.space, self.l1, self.entries, self.objective = space, l1, entries, objective
-        self.levels = levels
+    def __init__(
+        self, space: Space, l1: int, levels: Sequence[str], stage: int | None, entries: Ints, objective: Objective
+    ) -> None:
+        self.space, self.l1, self.levels, self.stage = space, l1, levels, stage
+        self.entries, self.objective = entries, objective
         self.moving = [i for i, level in enumerate(levels) if level not in NEAR]
         pairs = [(space.traffic[i], levels[i]) for i in self.moving]
         cost: list[MoveCost] = [move_cost(t, level, space.target.hops) for t, level in pairs]
@@ -97,7 +101,8 @@ class _Search:
         if "ends" in self.levels:
             base = self.buffers + self.space.ends_bytes(self.levels, order)[self.entries]
         weighed = _Order(self, repeat, base)
-        keep = np.flatnonzero((base <= self.l1) & (weighed.least() <= _limit(found, known, base)))
+        fits = (base <= self.l1) & streaming(self.space, order, self.levels, self.stage)[self.entries]
+        keep = np.flatnonzero(fits & (weighed.least() <= _limit(found, known, base)))
         for start in range(0, len(keep), CHUNK):
             part = weighed.take(keep[start : start + CHUNK])
             masks = self._masks(part.streams())
@@ -201,7 +206,7 @@ def _limit(found: Frontier, known: Frontier | None, l1: Ints) -> Floats:
 
 
 def _commands(t: OperandTraffic, level: str) -> Any:
-    if level == "l2":
+    if level != "l3":
         return t.far["l2_l1"].commands
     return t.dense["l2_l1"].commands + t.far["l3_l2"].commands
 

@@ -245,7 +245,7 @@ class Space:
         if level in NEAR:
             return {"l2_l1": 0}, {"l2_l1": 0}
         moved = int(self.full(t.bytes)[at]) * repeat
-        near = t.far["l2_l1"] if level == "l2" else t.dense["l2_l1"]
+        near = t.dense["l2_l1"] if level == "l3" else t.far["l2_l1"]
         bytes_ = {"l2_l1": moved}
         transfers = {"l2_l1": int(self.full(near.commands)[at]) * repeat}
         if level == "l3":

@@ -73,6 +73,10 @@ def planned(schedule: Schedule) -> dict[str, dict[str, tuple[int, int]]]:
         }
         for call in schedule.calls
     }
-    moving = [t for t in schedule.transfers if t.start >= 0]
+    for i, call in enumerate(schedule.calls):
+        size, commands = schedule.fetched_inside(i)
+        own = result[call.call]["l3_l2"]
+        result[call.call]["l3_l2"] = (own[0] + size, own[1] + commands)
+    moving = [t for t in schedule.transfers if t.start >= 0 and not t.start_step]
     result["between"] = {"l2_l1": (0, 0), "l3_l2": (sum(t.bytes for t in moving), sum(t.commands for t in moving))}
     return result

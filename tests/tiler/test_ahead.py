@@ -24,7 +24,7 @@ def test_what_starts_early_is_there_and_no_call_takes_turns(graph: FusedGraph, l
     if s is None:
         return
     written = {graph.storage(n).root: i for i, c in enumerate(graph.calls) for _, n in c.results}
-    arrived = {t.root: t.wait - 1 for t in s.transfers if t.start >= 0}
+    arrived = {r: t.wait - 1 for t in reversed(s.transfers) if t.start >= 0 for r in t.roots}  # of its first piece
     rolled = {i for r in s.rolls for i in range(r.first, r.last + 1)}
     for call, role, root in _early(s):
         assert role != "out"

@@ -21,6 +21,7 @@ from tiler.emit.copies import (
     write_function,
 )
 from tiler.emit.ctext import Lines, comment
+from tiler.emit.fetches import steps_table, table_name
 from tiler.emit.unit import CallUnit, size_lines
 from tiler.schedule import Loop, OperandPlan, Trailing
 
@@ -33,6 +34,7 @@ def call_text(unit: CallUnit, following: CallUnit | None = None) -> str:
     for copy in copies:
         if not copy.is_plain and not copy.plan.ahead:
             write_function(out, copy)
+    out.add(*steps_table(unit.name, unit.fetches))
     out.open(f"static void run_{unit.name}(void)")
     _declarations(out, unit, copies)
     _body(out, unit, copies, 0, ahead_name(following) if following is not None else None)
@@ -78,7 +80,8 @@ def _journey(o: OperandPlan) -> str:
     tiles = f"{moved} B" if moved == o.tile_bytes or o.span else f"{moved} B in tiles of {o.tile_bytes}"
     double = ", double-buffered" if len(o.l1) > 1 else ""
     early = ", started by the call before" if o.ahead else ""
-    return f"{arrow} {o.level.upper()} + {o.far}{stage}, {tiles}{double}{early}: {o.operand.buffer}"
+    home = f"{o.level.upper()}, in pieces" if o.places else f"{o.level.upper()} + {o.far}"
+    return f"{arrow} {home}{stage}, {tiles}{double}{early}: {o.operand.buffer}"
 
 
 # ---- the function ----
@@ -128,6 +131,9 @@ def _body(out: Lines, unit: CallUnit, copies: Sequence[TileCopy], depth: int, ea
     else:
         out.open(_for(inner))
         out.add(*size_lines((inner,), varying(unit)))
+        if not depth and len(set(unit.fetches)) > 1:
+            step = f"{table_name(unit.name)}[{inner.axis} / {inner.tile}]"
+            out.add(f"fetch({step}[0], {step}[1]);")
         _body(out, unit, copies, depth + 1)
         out.close()
     _leave(out, here, depth)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tiler.emit.affine import Affine, number, term
 from tiler.emit.boxes import DimBox
 from tiler.emit.ctext import Lines
+from tiler.emit.fetches import places_name, places_table
 from tiler.emit.unit import CallUnit, size_lines
 from tiler.schedule import Loop, OperandPlan
 
@@ -16,6 +17,7 @@ from tiler.schedule import Loop, OperandPlan
 class TileCopy:
     """How an operand's tile is copied: its first byte `far`, the merged dims of its box, the locals that they read."""
 
+    call: str
     plan: OperandPlan
     function: str
     far: Affine
@@ -37,6 +39,14 @@ class TileCopy:
         return not self.loops and self.plan.stage is None and self.pitches == (item,)
 
     @property
+    def home(self) -> str:
+        """Where the whole operand would begin in this step, of one that passes through L2 in pieces."""
+        if not self.plan.places:
+            return ""
+        outer = self.loops[0]
+        return f"{places_name(self.call, self.plan.operand.name)}[{outer.axis} / {outer.tile}] + "
+
+    @property
     def direction(self) -> str:
         return "GF_OUT" if self.is_output else "GF_IN"
 
@@ -53,9 +63,10 @@ def tile_copy(unit: CallUnit, plan: OperandPlan) -> TileCopy:
         far = far + box.start * stride
     extents, pitches = _merged([box.extent for box, _ in named], [s * operand.itemsize for s in operand.far_strides])
     return TileCopy(
+        unit.name,
         plan,
         f"{verb}_{unit.name}_{operand.name}",
-        far * operand.itemsize + plan.far,
+        far * operand.itemsize + (0 if plan.places else plan.far),
         extents or (number(1),),
         pitches or (operand.itemsize,),
         loops,
@@ -94,11 +105,13 @@ def _merged(extents: Sequence[Affine], pitches: Sequence[int]) -> tuple[tuple[Af
 
 def write_function(out: Lines, copy: TileCopy) -> None:
     """`static void load_CALL_OPERAND(axes..., void *l1, gf_ticket *ticket)`."""
+    if copy.plan.places:
+        out.add(*places_table(copy.call, copy.plan.operand.name, copy.plan.places))
     parameters = [*(f"int32_t {loop.axis}" for loop in copy.loops), "void *l1", "gf_ticket *ticket"]
     out.open(f"static void {copy.function}({', '.join(parameters)})")
     out.add(*size_lines(copy.loops, [copy.far, *copy.extents, *copy.defines]), *copy.defines)
     stage, item = copy.plan.stage, copy.plan.operand.itemsize
-    far = f"GF_L2({copy.far})" if stage is None else f"GF_L3({copy.far})"
+    far = f"GF_L2({copy.home}{copy.far})" if stage is None else f"GF_L3({copy.far})"
     near = "l1" if stage is None else f"GF_L2_NEAR({stage})"
     _box(out, far, near, item, copy.extents, copy.pitches)
     if stage is None:

@@ -9,6 +9,7 @@ from fusion_engine.graph import FusedGraph
 from tiler.emit.ahead import ahead_text
 from tiler.emit.calls import call_text
 from tiler.emit.ctext import Lines, c_string, comment
+from tiler.emit.fetches import fetch_line, fetch_text, fetches
 from tiler.emit.rolls import roll_name, roll_text
 from tiler.emit.unit import CallUnit
 from tiler.schedule import Roll, Schedule, Transfer
@@ -114,6 +115,7 @@ def network_source(graph: FusedGraph, schedule: Schedule, units: Sequence[CallUn
     headers = sorted({f'#include "{u.symbol}_args.h"' for u in units})
     parts = [
         "\n".join([*comment([title]), '#include "network.h"', *headers, ""]),
+        *([fetch_text(schedule)] if fetches(schedule) else []),
         *_texts(schedule, units),
         _tensors(graph, schedule),
         _open(schedule),
@@ -238,27 +240,28 @@ def _open(schedule: Schedule) -> str:
 
 
 def _transfer(t: Transfer, ticket: str) -> str:
-    direction = "GF_IN" if t.direction == "in" else "GF_OUT"
     where = f"GF_L3({t.l3}), GF_L2_NEAR({t.l2}), {t.bytes}"
-    return f"gf_copy_bytes(GF_L3_L2, {direction}, {where}, &{ticket}); {comment([t.root], 4096)[0]}"
+    return f"gf_copy_bytes(GF_L3_L2, GF_IN, {where}, &{ticket}); {comment(t.roots, 4096)[0]}"
 
 
 def _run(schedule: Schedule, units: Sequence[CallUnit]) -> str:
-    moving = [t for t in schedule.transfers if t.start >= 0]
     out = Lines()
     out.open("int gf_run(const void *const in[], void *const out[])")
-    if moving:
-        out.add(f"gf_ticket fetch[{len(moving)}] = {{{{0}}}};")
+    if fetches(schedule):
+        out.add("fetch_started = fetch_arrived = 0;")
     out.add("for (int i = 0; i < GF_INPUTS; i++) gf_import(&gf_inputs[i], in[i]);")
-    i = 0
+    i, done = 0, (0, 0)
     while i < len(units):
         roll = _roll_at(schedule, i)
         last = i if roll is None else roll.last
-        _moves(out, i, last, moving)
+        counts = units[i].fetches[0]
+        if counts != done:
+            out.add("gf_call_begin(GF_BETWEEN);", fetch_line(counts))
         if roll is None:
             out.add(f"GF_CALL({i}, run_{units[i].name});")
         else:
             out.add(f"{roll_name(units[i : last + 1])}();", *(f"GF_ROLLED({j});" for j in range(i, last + 1)))
+        done = units[i].fetches[-1]
         i = last + 1
     out.add("for (int i = 0; i < GF_OUTPUTS; i++) gf_export(&gf_outputs[i], out[i]);", "return 0;")
     out.close()
@@ -275,13 +278,3 @@ _TRACE = """\
 #endif
 
 """
-
-
-def _moves(out: Lines, first: int, last: int, moving: Sequence[Transfer]) -> None:
-    """Whole buffers that start or must have arrived before calls first..last."""
-    starting = [(n, t) for n, t in enumerate(moving) if first <= t.start <= last]
-    waiting = [n for n, t in enumerate(moving) if first <= t.wait <= last]
-    if starting:
-        out.add("gf_call_begin(GF_BETWEEN);")
-    out.add(*(_transfer(t, f"fetch[{n}]") for n, t in starting))
-    out.add(*(f"gf_copy_wait(&fetch[{n}]);" for n in waiting))

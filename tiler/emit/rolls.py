@@ -12,6 +12,7 @@ from tiler.emit.boxes import AxisRange, DimBox, operand_box
 from tiler.emit.calls import headline, statement
 from tiler.emit.copies import TileCopy, near, start_line, tile_copy, write_function
 from tiler.emit.ctext import Lines, comment
+from tiler.emit.fetches import steps_table, table_name
 from tiler.emit.unit import CallUnit
 from tiler.schedule import OperandPlan, Ring, Roll
 
@@ -88,6 +89,7 @@ def _write_roll(out: Lines, roll: Roll, units: Sequence[CallUnit]) -> None:
     rings = [f"{r.root}: {r.rows} of {r.height} rows of {r.row_bytes} B at L1 + {r.offset}" for r in roll.rings]
     _write_rows(out, roll, units)
     out.add(*comment([title, *rings]))
+    out.add(*steps_table(units[0].name, units[0].fetches))
     out.open(f"static void {roll_name(units)}(void)")
     out.add(f"int32_t done[{count}] = {{0}}, to[{count}], next[{count}]; /* rows of each call's result */")
     out.add(f"int32_t base[{count - 1}] = {{0}}; /* the first row in each ring */")
@@ -98,6 +100,9 @@ def _write_roll(out: Lines, roll: Roll, units: Sequence[CallUnit]) -> None:
     for i, unit in enumerate(units):
         _write_first(out, roll, i, unit)
     out.open(f"for (int32_t step = 0; step < {roll.steps}; step++)")
+    if len(set(units[0].fetches)) > 1:
+        table = table_name(units[0].name)
+        out.add(f"gf_call_begin({roll.first});", f"fetch({table}[step][0], {table}[step][1]);")
     out.add("memcpy(to, next, sizeof to);", f"{rows}(step + 1, next);")
     for i, ring in enumerate(roll.rings):
         _write_slide(out, roll, units, i, ring)

@@ -11,6 +11,7 @@ import numpy as np
 from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
 from fusion_engine.graph import Call, FusedGraph
 from fusion_engine.kernels.descriptor import Kernel
+from tiler.emit.fetches import counts_at
 from tiler.emit.network import config_header, image_bytes, network_header, network_source
 from tiler.emit.pack import pack
 from tiler.emit.sources import KernelSource, common_headers, kernel_source
@@ -46,7 +47,7 @@ def emit(
     names = c_names([call.name for call in graph.calls])
     for call in graph.calls:
         unit, source = _unit(names[call.name], call, plans[call.name], kernels[call.kernel])
-        units.append(_rolled(unit, len(units), schedule))
+        units.append(_fetching(_rolled(unit, len(units), schedule), len(units), schedule))
         sources.append(source)
     files: dict[str, bytes] = {
         "network.c": network_source(graph, schedule, units).encode(),
@@ -74,6 +75,13 @@ def _rolled(unit: CallUnit, number: int, schedule: Schedule) -> CallUnit:
         return unit
     axis, values, _ = roll.axes[number - roll.first]
     return replace(unit, rolled=(axis, values), row_bytes={r.root: r.row_bytes for r in roll.rings})
+
+
+def _fetching(unit: CallUnit, number: int, schedule: Schedule) -> CallUnit:
+    """The unit knows what is fetched before and while it runs."""
+    roll = next((r for r in schedule.rolls if r.first <= number <= r.last), None)
+    alone = unit.plan.loops[0].trips if unit.plan.loops else 1
+    return replace(unit, fetches=counts_at(schedule, number, alone if roll is None else roll.steps))
 
 
 def _variadic(kernel: Kernel, call: Call) -> int:

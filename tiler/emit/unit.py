@@ -29,6 +29,7 @@ class CallUnit:
     variadic: int
     rolled: tuple[str, int] | None = None  # in a rolled group: the axis that walks rows, its values a row
     row_bytes: Mapping[str, int] = field(default_factory=dict)  # of the roots that lie in rings
+    fetches: tuple[tuple[int, int], ...] = ((0, 0),)  # at each step: fetches from L3 started and arrived
 
     @cached_property
     def ranges(self) -> Mapping[str, AxisRange]:
