@@ -1,0 +1,97 @@
+"""Weights in L3: networks whose L2 holds the activations and a ring, beside the same networks with every constant in L2.
+
+The machine and kernels of bench_model.py, with L3 behind a hop of 1 or 0.5 bytes a cycle and 50 cycles a transfer.
+*ring*: every constant passes through a region of so many bytes, nothing else, from the first cycle of the run on.
+*planned*: what `schedule` makes of L2 = activations + ring: some constants stay, the others pass wherever there is room.
+`bandwidth` is the cycles over all constants' bytes (planned: over the bytes fetched) at the hop's bandwidth.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+import fusion_engine as fe
+from benchmarks.bench_model import bench_kernels, bench_target
+from benchmarks.networks import Network, selected
+from gap_fuse.compiling import find_target
+from gap_fuse.library import load_library
+from tiler import Schedule, schedule
+from tiler.target import Hop, Target
+
+CASES = ((1.0, 65536), (0.5, 98304))  # bytes a cycle, bytes of the ring
+VAST = 1 << 24
+START, IN_FLIGHT = 50, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """One network at one speed of L3: with all constants in L2, and through a ring."""
+
+    rate: float
+    ring: int
+    resident: Schedule
+    planned: Schedule
+
+    @property
+    def constants(self) -> int:
+        return sum(c.bytes for c in self.resident.constants)
+
+
+def streamed(network: Network, l1: int) -> Iterator[Streamed]:
+    library = load_library()
+    target = bench_target(find_target("host"))
+    found = fe.plan(fe.read_model(network.path, {}), library.rules, library.kernels, target.cores)
+    calls = fe.apply(found.view, found.plan, library.kernels)
+    graph, kernels = fe.order_layouts(calls, library.kernels, target.cores), bench_kernels(library.kernels)
+    resident = schedule(graph, kernels, target, l1=l1, l2=VAST)
+    activations = resident.peaks["l2"] - sum(-(-c.bytes // 16) * 16 for c in resident.constants)
+    for rate, ring in CASES:
+        planned = schedule(graph, kernels, behind(target, rate), l1=l1, l2=activations + ring)
+        yield Streamed(rate, ring, resident, planned)
+
+
+def behind(target: Target, rate: float) -> Target:
+    """The target with L3 at `rate` bytes a cycle."""
+    hop = Hop("l3_l2", rate, START, 0, 0, max_bytes=65532, max_stride=65535, in_flight=IN_FLIGHT)
+    return replace(target, hops={**target.hops, "l3_l2": hop})
+
+
+def row(network: Network, s: Streamed) -> list[str]:
+    total, fetched = s.planned.total_cycles, s.planned.bytes["l3_l2"]
+    return [
+        network.title,
+        f"{s.rate:g}",
+        f"{s.ring:,}",
+        f"{s.resident.total_cycles:,}",
+        f"{total:,}",
+        f"{total / s.resident.total_cycles:.3f}x",
+        f"{s.constants:,}",
+        f"{fetched:,}",
+        f"{total * s.rate / s.constants:.3f}x",
+        f"{total * s.rate / fetched:.3f}x" if fetched else "",
+        f"{s.planned.transfer_count['l3_l2']:,}",
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--l1", type=int, default=65536, metavar="BYTES")
+    parser.add_argument("--only", default="int8", metavar="TEXT", help="networks whose name contains TEXT (int8)")
+    options = parser.parse_args()
+    console = Console(width=200)
+    table = Table("network", "B/cycle", "ring", "all in L2", "cycles", "of that", "constants B", "fetched B",
+                  "all / bandwidth", "fetched / bandwidth", "copies", title=f"weights in L3, L1 {options.l1:,} B")  # fmt: skip
+    for network in track(selected(options.only), description="networks", console=Console(stderr=True)):
+        for s in streamed(network, options.l1):
+            table.add_row(*row(network, s))
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()
