@@ -1,9 +1,8 @@
-"""Weights in L3: networks whose L2 holds the activations and a ring, beside the same networks with every constant in L2.
+"""Weights in L3: networks whose L2 holds the activations and a ring, beside the same networks with all of it in L2.
 
-The machine and kernels of bench_model.py, with L3 behind a hop of 1 or 0.5 bytes a cycle and 50 cycles a transfer.
-*ring*: every constant passes through a region of so many bytes, nothing else, from the first cycle of the run on.
-*planned*: what `schedule` makes of L2 = activations + ring: some constants stay, the others pass wherever there is room.
-`bandwidth` is the cycles over all constants' bytes (planned: over the bytes fetched) at the hop's bandwidth.
+The machine and kernels of bench_model.py, with L3 behind a hop of 1 or 0.5 bytes a cycle and 50 cycles a transfer. L2
+is the activations' peak and the ring; constants that stay in it and those that pass share what activations leave.
+`bandwidth` is the time of the hop for all constants' bytes, or for the bytes that a run fetches.
 """
 
 from __future__ import annotations
@@ -85,8 +84,9 @@ def main() -> None:
     parser.add_argument("--only", default="int8", metavar="TEXT", help="networks whose name contains TEXT (int8)")
     options = parser.parse_args()
     console = Console(width=200)
-    table = Table("network", "B/cycle", "ring", "all in L2", "cycles", "of that", "constants B", "fetched B",
-                  "all / bandwidth", "fetched / bandwidth", "copies", title=f"weights in L3, L1 {options.l1:,} B")  # fmt: skip
+    heads = ("network", "B/cycle", "ring", "all in L2", "cycles", "of that", "constants B", "fetched B",
+             "/ bandwidth of all", "/ of the fetched", "copies")  # fmt: skip
+    table = Table(*heads, title=f"weights in L3, L1 {options.l1:,} B")
     for network in track(selected(options.only), description="networks", console=Console(stderr=True)):
         for s in streamed(network, options.l1):
             table.add_row(*row(network, s))

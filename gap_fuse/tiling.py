@@ -33,7 +33,9 @@ def tiling(
             "minimise": minimise,
             "ratios": _ratios(result.report),
             "moved_cycles": _moved(result.schedule),
-            "binds": {c.call: _binds(result.schedule, i, vast) for i, c in enumerate(result.schedule.calls)},
+            "binds": {
+                c.call: _binds(result.schedule, i, vast, times.waited[i]) for i, c in enumerate(result.schedule.calls)
+            },
             "more_l1": _difference(result.schedule, _with(result, budget + MORE, l2, minimise, fused)),
             "unlimited_l1": _difference(result.schedule, vast),
             "smallest": smallest_memories(result.graph, result.kernels, result.target, budget, minimise, fused),
@@ -87,11 +89,11 @@ def _moved(timetable: Schedule) -> Document:
     }
 
 
-def _binds(timetable: Schedule, number: int, vast: Schedule | None) -> str:
+def _binds(timetable: Schedule, number: int, vast: Schedule | None, waited: float) -> str:
     """`computing`, `l1` where more of it would make the call quicker, `l3` where it waits for that, else `moving`."""
     call = timetable.calls[number]
     exposed = call.total_cycles - call.compute_cycles
-    if any(o.level == "l3" for o in call.operands):
+    if any(o.level == "l3" for o in call.operands) or waited * SLACK > call.total_cycles:
         return "l3"
     if exposed * SLACK <= call.total_cycles:
         return "computing"

@@ -1,10 +1,9 @@
 """Where every buffer lives: activations in L2 or spilled to L3, constants resident, fetched ahead, or streamed tile
 by tile.
 
-First the steps that each take less of L2, until everything has an address: all constants resident; constants fetched
-from L3 during the call before (or earlier, where L3 is the slower); constants fetched just before their call; then,
-at the fullest call, what frees most: its constants streamed, its activations spilled. Where L3 is in use, other
-divisions are then tried as long as they make the run shorter.
+First the steps that each take less of L2, until everything has an address: constants that stay and constants that pass
+through it (tiler/residents.py); passing in smaller pieces, then, at the fullest call, constants streamed and activations
+spilled. Where runs wait for L3, smaller pieces and more streaming are then tried as long as they make the run shorter.
 """
 
 from __future__ import annotations
