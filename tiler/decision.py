@@ -2,7 +2,7 @@
 by tile.
 
 First the steps that each take less of L2, until everything has an address: constants that stay and constants that pass
-through it (tiler/residents.py); passing in smaller pieces, then, at the fullest call, constants streamed and activations
+through it (tiler/residents.py); passing in smaller pieces; then, at the fullest call, constants streamed, activations
 spilled. Where runs wait for L3, smaller pieces and more streaming are then tried as long as they make the run shorter.
 """
 
