@@ -83,8 +83,8 @@ def _pieces(picked: Sequence[Picked], root: str, size: int, readers: Sequence[tu
 
 
 def _read_at_once(picked: Sequence[Picked], s: Stretch, call: int, operand: int) -> bool:
-    """Copied to L1 before the first step, and never again."""
-    return s.first != s.last or picked[call].choice.depth[operand] == 0
+    """In L1 when the first step is over, and not copied again: a rolled group's may still be on their way then."""
+    return s.first == s.last and picked[call].choice.depth[operand] == 0
 
 
 def _ends(p: Picked, operand: int, size: int) -> list[int]:
