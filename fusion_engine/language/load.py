@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from fusion_engine.collection import paused
 from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span, near_file
 from fusion_engine.kernels.descriptor import Kernel
 from fusion_engine.language.checks import check_rule
@@ -47,8 +48,9 @@ def load_rules(dirs: Sequence[Path], kernels: Mapping[str, Kernel] | None) -> Ru
     `kernels` None leaves kernel names and signatures unchecked. Raises GapFuseError with every problem of every file; a
     directory with neither rules nor fragments nor classes is one.
     """
-    found = _load(dirs, kernels)
-    found.problems.extend(_measured(found))
+    with paused():
+        found = _load(dirs, kernels)
+        found.problems.extend(_measured(found))
     if found.problems:
         raise GapFuseError(found.problems)
     return found.rule_set
