@@ -331,8 +331,8 @@ class _Assembly:
             notes.append(f"L2 is too small for these activations, they lie in L3: {', '.join(self.homes.spilled)}")
         if stalls:
             notes.append(
-                f"{stalls} cycles are spent starting copies from L3 and waiting for them: with these tiles the run is "
-                f"at most {100 * (self.homes.cycles / self.homes.bound - 1):.1f} % above the least"
+                f"{stalls:,} cycles are spent starting copies from L3 and waiting for them: with these tiles the run "
+                f"is at most {100 * (self.homes.cycles / self.homes.bound - 1):.1f} % above the least"
             )
         return tuple(notes)
 

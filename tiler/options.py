@@ -162,7 +162,7 @@ class CallOptions:
                 miss = self.space(b).infeasible(l1, where.levels(b))
                 notes.append(f"not {b.implementation}: {_lack(miss, l1, stage)}")
             elif (least := self._least_cycles(b)) >= choice.total_cycles:
-                notes.append(f"not {b.implementation}: {least} cycles of computing alone")
+                notes.append(f"not {b.implementation}: {least:,} cycles of computing alone")
             else:
                 notes.append(f"not {b.implementation}: its best tiling is no better")
         notes.extend(f"not {name}: {reason}" for name, reason in self.declined.items())

@@ -14,6 +14,7 @@ from fusion_engine.layouts import order_layouts
 from tests.emit.networks import Growing, _add, _conv, _depthwise, _pointwise, _pool, _residual
 from tests.emit.test_networks import SANITIZED, _check, _kernels, _target
 from tiler import Schedule, schedule
+from tiler.emit import emit
 from tiler.schedule import Roll
 
 
@@ -65,6 +66,8 @@ def test_an_image_is_quantised_into_the_order_that_rolls() -> None:
     assert (roll.first, roll.last) == (0, 2)
     assert any(ring.every > 1 for ring in roll.rings)
     assert {ring.root for ring in roll.rings} == {x, y}
+    source = emit(graph, _kernels(), timetable, _target()).files["network.c"].decode()
+    assert f"\n   {timetable.calls[0].tiles} tiles of rows; " in source
     _check(graph, timetable, SANITIZED, 5)
 
 

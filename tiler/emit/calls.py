@@ -51,8 +51,7 @@ def call_text(unit: CallUnit, following: CallUnit | None = None) -> str:
 def headline(unit: CallUnit) -> list[str]:
     plan, origin = unit.plan, unit.call.provenance
     evidence = f" ({origin.evidence})" if origin.evidence else ""
-    loops = ", ".join(f"{x.axis} {x.tile} of {x.extent}{', downwards' if x.down else ''}" for x in plan.loops)
-    tiles = f"{plan.tiles} tiles: {loops}" if plan.loops else "one tile"
+    tiles = _tiles(unit)
     width = max((len(o.operand.name) for o in plan.operands), default=0)
     return [
         f"{plan.call}: {plan.kernel}, {plan.implementation}; rule {origin.rule}, {origin.variant}{evidence}",
@@ -61,6 +60,14 @@ def headline(unit: CallUnit) -> list[str]:
         *(f"  {o.operand.name:{width}} {_journey(o)}" for o in plan.operands),
         *([] if plan.trailing is None else [trailing_words(plan.trailing)]),
     ]
+
+
+def _tiles(unit: CallUnit) -> str:
+    plan = unit.plan
+    if plan.loops:
+        loops = ", ".join(f"{x.axis} {x.tile} of {x.extent}{', downwards' if x.down else ''}" for x in plan.loops)
+        return f"{plan.tiles} tiles: {loops}"
+    return "one tile" if plan.tiles == 1 else f"{plan.tiles} tiles of rows"
 
 
 def trailing_words(t: Trailing) -> str:

@@ -70,7 +70,7 @@ def _write_rows(out: Lines, roll: Roll, units: Sequence[CallUnit]) -> None:
     """How far each call is behind a step, the last call's rows first."""
     last = len(units) - 1
     heights = [a[2] for a in roll.axes]
-    out.add(*comment(["Rows of each call's result that are done behind a step."]))
+    out.add(*comment(["Rows of each call's result that are done after a step."]))
     out.open(f"static void rows_{units[0].name}(int32_t step, int32_t *to)")
     out.add(f"const int32_t end = step >= {roll.steps - 1};")
     out.add(f"to[{last}] = end ? {heights[last]} : {roll.step} * (step + 1);")
