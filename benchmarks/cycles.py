@@ -102,6 +102,8 @@ def main() -> None:
     console = Console(width=200)
     table = Table("kernel", "implementation", "tau", "lost", "spread", "tilings", title="formulas against instructions")
     names = [n for n in CALLS if options.only in n]
+    if not names:
+        sys.exit(f"no kernel's name contains {options.only!r}")
     try:
         for name in track(names, description="kernels", console=Console(stderr=True)):
             calls = [make(name) for make in CALLS[name]]
