@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -19,8 +20,13 @@ from gap_fuse.proof.kernel_worker import Task
 from gap_fuse.proof.tiles.building import COMPILER, FLAGS, LIMIT
 
 SANITIZERS = ("-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-MARKS = ("runtime error:", "ERROR: AddressSanitizer", "READ of", "WRITE of", "#0 ", "SUMMARY")
-SHOWN = 5  # lines of a sanitizer's report
+STRAY = re.compile(
+    r"AddressSanitizer: (?P<kind>[\w-]+).*?(?P<access>READ|WRITE) of size.*?"
+    r"#0 \S+ in (?P<function>\S+) (?P<place>\S+)",
+    re.DOTALL,
+)
+MARKS = ("runtime error:", "ERROR: AddressSanitizer", "SUMMARY")
+SHOWN = 5  # lines of another report
 
 
 def prove_kernels(
@@ -115,6 +121,10 @@ def _last_words(text: str, code: int) -> str:
     """The sanitizer's finding and where, or the signal."""
     if code == -signal.SIGVTALRM:
         return f"the C does not end: one tile took more than {LIMIT} s"
+    if stray := STRAY.search(text):
+        verb = "reads" if stray["access"] == "READ" else "writes"
+        place = f"{Path(stray['place']).name} in {stray['function']}"
+        return f"the C {verb} memory that is not its own: {place} (AddressSanitizer: {stray['kind']})"
     lines = [line.strip() for line in text.splitlines()]
-    telling = [line for line in lines if any(mark in line for mark in MARKS) and not line.startswith("====")]
+    telling = [line for line in lines if any(mark in line for mark in MARKS)]
     return "the C ends the process: " + (" | ".join(telling[:SHOWN]) or f"exit code {code}; {' '.join(lines[-SHOWN:])}")

@@ -19,11 +19,11 @@ CAUGHT = {  # words of the failure
     "does_not_end": "does not end",
     "every_core_does_all": "cores 0 and 1 both wrote",
     "first_core_does_all": "only one core ever writes",
-    "reads_past_the_row": "AddressSanitizer",
+    "reads_past_the_row": "the C reads memory that is not its own: reads_past_the_row.c:",
     "reference_fails": "reference.py:2:12",  # operands go by position: the parameter is `v`, the operand `x`
     "signed_overflow": "signed integer overflow",
     "unsigned_overflow": "integers differ",
-    "writes_past_the_row": "AddressSanitizer",
+    "writes_past_the_row": "the C writes memory that is not its own: writes_past_the_row.c:",
 }
 
 
