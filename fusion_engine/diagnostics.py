@@ -87,7 +87,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     """A help sentence naming the closest known word, or None when nothing is close."""
     import difflib
 
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    words = list(known)
+    close = [k for k in words if k.lower() == word.lower()] or difflib.get_close_matches(word, words, n=1, cutoff=0.6)
     return f"did you mean `{close[0]}`?" if close else None
 
 

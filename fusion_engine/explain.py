@@ -87,7 +87,7 @@ def _rule_named(planned: Planned, name: str) -> list[Rule]:
     found = [r for r in planned.rules.rules if r.name == name]
     if found:
         return found
-    hint = did_you_mean(name, [r.name for r in planned.rules.rules])
+    hint = did_you_mean(name, [r.name for r in planned.rules.rules]) or "`gap-fuse rules list` shows them"
     raise GapFuseError(Diagnostic(f"there is no rule `{name}`", help=hint))
 
 

@@ -199,11 +199,11 @@ def _groups(report: Report) -> list[str]:
     stay = sum(len(g["stay"]) for g in fused)
     calls = sum(len(g["calls"]) for g in fused)
     rows = sum(ring["rows"] < ring["height"] for g in fused for r in g["rolls"] for ring in r["rings"])
-    rolled = f", {rows} pass by rows" if rows else ""
+    rolled = f", {rows} {'passes' if rows == 1 else 'pass'} by rows" if rows else ""
     over = sum(c["trailing"] is not None for c in report["calls"])
     rolled += f", {counted(over, 'result')} over {'its input' if over == 1 else 'their inputs'}" if over else ""
-    groups = f"{len(fused)} group" + ("s" if len(fused) > 1 else "")
-    return [f"  fused     {stay} tensors stay in L1{rolled}, {calls} calls in {groups}{gap}"]
+    staying = "1 tensor stays in L1" if stay == 1 else f"{stay} tensors stay in L1"
+    return [f"  fused     {staying}{rolled}, {calls} calls in {counted(len(fused), 'group')}{gap}"]
 
 
 def _islands(islands: Sequence[Mapping[str, str]]) -> list[str]:

@@ -46,7 +46,9 @@ def _rows(document: Document) -> list[tuple[str, ...]]:
         fused = len(group["calls"]) > 1
         rows.extend(_row(document, calls[name], "  " if fused else "") for name in group["calls"])
         if fused:
-            rows.append(_total(f"= {len(group['stay'])} stay in L1", document, group["calls"], group))
+            count = len(group["stay"])
+            title = f"= {count} {'stays' if count == 1 else 'stay'} in L1"
+            rows.append(_total(title, document, group["calls"], group))
     return rows
 
 
@@ -128,7 +130,8 @@ def _difference(title: str, change: Document | None) -> str:
         return f"  {title:9} does not fit the other memories"
     if not change["cycles"] and not change["bytes"]:
         return f"  {title:9} buys nothing"
-    stay = f", {change['stay']:+d} tensors that stay" if change["stay"] else ""
+    more = change["stay"]
+    stay = f", {more:+d} {'tensor that stays' if abs(more) == 1 else 'tensors that stay'}" if more else ""
     return f"  {title:9} {change['cycles']:+,} cycles, {change['bytes']:+,} B between L2 and L1{stay}"
 
 

@@ -80,7 +80,7 @@ def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def _rule_lines(proof: RuleProof) -> Iterator[str]:
-    yield f"{proof.rule}  ({proof.span.file})  {proof.examples} tests of its own"
+    yield f"{proof.rule}  ({proof.span.file})  {counted(proof.examples, 'test')} of its own"
     for v in proof.variants:
         yield f"  {v.name}: drawn {v.drawn}, fired {sum(v.fired.values())}, worst error {v.worst}"
         yield from (f"    note: {note}" for note in v.notes)

@@ -60,6 +60,10 @@ def test_no_wall_of_text() -> None:
     assert sum(line.startswith("the model lacks an operator of theirs: ") for line in lines) == 1
 
 
+def test_a_rule_that_there_is_not_says_where_rules_are_listed() -> None:
+    assert "`gap-fuse rules list` shows them" in command("explain", FP32, "--rule", "zzzz").stderr
+
+
 def test_own_rules_that_override_say_so(tmp_path: Path) -> None:
     rules, kernels = own_rooms(tmp_path)
     (rules / "squared_relu.yaml").write_text(RULE.replace("rule: squared_relu", "rule: mul"))

@@ -24,6 +24,7 @@ CASES = [
     ("y = Softmax(x, axes=1)", "`Softmax` has no attribute `axes`", "axis", "axes=1"),
     ("y = akt(x) -> lo, hi", "`->` follows a fragment's call", None, "akt(x)"),
     ("y = akt(x)", "unknown fragment `akt`", "act", "akt"),
+    ("y = tanh(x)", "unknown fragment `tanh`", "`Tanh`", "tanh"),
     ("y = act(x) -> lo", "`act` gives 2 results", "act(v) -> lo, hi", "act(x)"),
     ("y = onary[op](x)", "unknown class `onary`", "unary", "onary"),
     ("y = Relu(x", "was never closed", None, "("),
