@@ -88,9 +88,10 @@ def _read_at_once(picked: Sequence[Picked], s: Stretch, call: int, operand: int)
 
 
 def _ends(p: Picked, operand: int, size: int) -> list[int]:
-    """Where each iteration's bytes end, if the outermost loop goes through the constant once; else only its size."""
+    """Where each iteration's bytes end, if the outermost loop goes through the constant once; else only its size. So,
+    too, where a result trails an input: its address, found later, may have the loop run downwards."""
     o, loops = p.bound.operands[operand], p.choice.loops
-    if not loops or p.choice.depth[operand] == 0:
+    if not loops or p.choice.depth[operand] == 0 or p.choice.trail is not None:
         return [size]
     axis, tile = loops[0]
     whole = dict(p.bound.extents)
