@@ -97,10 +97,12 @@ class Verdict:
     def _call_lines(self) -> list[str]:
         bad = [c for c in self.calls if not c.passed]
         unrun = [c for c in self.calls if c.found is None]
-        counted = f"  calls       {len(self.calls) - len(unrun)} against their ONNX nodes on equal inputs: "
+        ran = len(self.calls) - len(unrun)
+        results = "1 result" if ran == 1 else f"{ran} results"
+        head = f"  calls       {results} of calls and views against their ONNX nodes on equal inputs: "
         steps = max((c.steps for c in self.calls if c.steps is not None), default=None)
         good = "within tolerance" if steps is None else f"within {steps:g} step{'' if steps == 1 else 's'}"
-        lines = [counted + (f"{len(bad)} differ" if bad else good)] if len(self.calls) > len(unrun) else []
+        lines = [head + (f"{len(bad)} differ" if bad else good)] if ran else []
         return [*lines, *(f"    {c}" for c in (*bad, *unrun)), *(f"  counters    {s}" for s in self.counters)]
 
     def _last_line(self) -> str:
