@@ -195,7 +195,11 @@ def _groups(report: Report) -> list[str]:
     fused = [g for g in report["groups"] if g["stay"] or g["rolls"]]
     if not fused:
         return []
-    gap = "" if report["gap"] is None else f"; at most {100 * report['gap']:.1f} % above the least (addresses relaxed)"
+    gap = (
+        ""
+        if report["gap"] is None
+        else f"; at most {100 * report['gap']:.1f} % above the least (addresses and L3 aside)"
+    )
     stay = sum(len(g["stay"]) for g in fused)
     calls = sum(len(g["calls"]) for g in fused)
     rows = sum(ring["rows"] < ring["height"] for g in fused for r in g["rolls"] for ring in r["rings"])

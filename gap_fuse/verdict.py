@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from gap_fuse.code_size import CodeSize
 from gap_fuse.comparing import Agreement, Difference, TopOne
 from gap_fuse.proving import CallProof
+from gap_fuse.report import counted
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Verdict:
     def _reference_lines(self) -> list[str]:
         worst = max(self.buffers.values(), key=lambda d: d.relative, default=Difference(0, 0, 0.0, 0.0))
         values = sum(d.values for d in self.buffers.values())
-        head = f"  references  {len(self.buffers)} buffers, {values:,} values: "
+        head = f"  references  {counted(len(self.buffers), 'buffer')}, {values:,} values: "
         if self.unequal:
             return [
                 head + "C and reference differ",
