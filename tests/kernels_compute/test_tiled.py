@@ -57,9 +57,10 @@ def test_c_equals_reference_at_any_tiling(name: str, implementation: str, data: 
 @pytest.mark.parametrize("t", ["f32", "i8"])
 def test_dense_layers_have_a_fast_implementation_that_is_the_cheapest(t: str) -> None:
     """Where layouts allow it, the model's costs prefer the vector code that measures fastest."""
-    env = {"n": 1, "g": 1, "k": 32, "p": 16, "q": 16, "c": 32, "r": 3, "s": 3, "cores": 8, "addend": 0}
+    given = {"addend": 0, "low": 0, "cores": 8}
+    env = given | {"n": 1, "g": 1, "k": 32, "p": 16, "q": 16, "c": 32, "r": 3, "s": 3, "CG": 32}
     cost = {i.name: evaluate(i.cycles, env) for i in kernel(f"conv2d_{t}").implementations}
     assert min(cost, key=cost.__getitem__) == "blocked"
-    first = env | {"c": 1, "r": 10, "s": 4, "k": 64}
+    first = env | {"c": 1, "CG": 1, "r": 10, "s": 4, "k": 64}
     cost = {i.name: evaluate(i.cycles, first) for i in kernel(f"conv2d_{t}").implementations}
     assert min(cost, key=cost.__getitem__) == "patch"
