@@ -13,11 +13,10 @@ from math import ceil
 
 from tiler.choice import CallLayout
 from tiler.cost import align16
-from tiler.homes import Homes
 from tiler.joining import Join, first, saved
-from tiler.near import NearPlan, pieces
+from tiler.memory import Memory
+from tiler.near import pieces
 from tiler.options import Picked
-from tiler.stays import Stays
 from tiler.target import Target
 from tiler.timeline import Fetch, timeline
 
@@ -38,18 +37,12 @@ class Ahead:
 
 
 def start_ahead(
-    homes: Homes,
-    near: NearPlan,
-    stays: Stays,
-    joined: Sequence[Sequence[Join]],
-    given: frozenset[str],
-    target: Target,
-    wanted: bool = True,
+    memory: Memory, joined: Sequence[Sequence[Join]], given: frozenset[str], target: Target, wanted: bool = True
 ) -> Ahead:
     """What starts early; `joined` says per call what comes together, `given` are the roots of the graph's inputs.
     Nothing starts early unless `wanted`."""
-    plan = _Plan(homes, near, stays, joined, given, target)
-    for i in range(1, len(homes.picked) if wanted else 0):
+    plan = _Plan(memory, joined, given, target)
+    for i in range(1, len(memory.homes.picked) if wanted else 0):
         plan.start(i)
     return Ahead(tuple(plan.started), plan.fetches(), tuple(plan.layouts), tuple(plan.ends), tuple(plan.cycles()))
 
@@ -64,20 +57,13 @@ class _Item:
 
 
 class _Plan:
-    def __init__(
-        self,
-        homes: Homes,
-        near: NearPlan,
-        stays: Stays,
-        joined: Sequence[Sequence[Join]],
-        given: frozenset[str],
-        target: Target,
-    ) -> None:
+    def __init__(self, memory: Memory, joined: Sequence[Sequence[Join]], given: frozenset[str], target: Target) -> None:
+        homes, near, stays = memory.homes, memory.near, memory.stays
         self.homes, self.near, self.stays, self.joined, self.target = homes, near, stays, joined, target
         self.picked, self.layouts, self.ends = homes.picked, list(near.layouts), list(near.ends)
         self.started: list[frozenset[int]] = [frozenset() for _ in homes.picked]
         self.written: dict[str, int] = {**dict.fromkeys(given, -1), **_last_writers(homes.picked)}
-        self.rolled = {first + i for first, roll in stays.rolls.items() for i in range(len(roll.calls))}
+        self.rolled = {i for first, last in stays.spans for i in range(first, last + 1)}
         self.beside = [p.choice.beside for p in homes.picked]
         self.saved = [0.0] * len(homes.picked)
         self.waits = [x.fetch.wait for x in homes.passing.loads]

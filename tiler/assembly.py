@@ -74,8 +74,7 @@ class _Assembly:
     ) -> None:
         self.graph, self.target, self.options, self.lives = graph, target, options, lives
         self.memory, self.homes, self.near = memory, memory.homes, memory.near
-        spans = [(first, first + len(plan.calls) - 1) for first, plan in memory.stays.rolls.items()]
-        self.homed = [widened(v, spans) for v in lives if v.root in memory.homes.activations]  # in L2
+        self.homed = [widened(v, memory.stays.spans) for v in lives if v.root in memory.homes.activations]  # in L2
         self.joined, self.ahead = joined, ahead
         self.constants = self._constants()
         self.pieces = self._pieces()
@@ -298,8 +297,7 @@ class _Assembly:
 
     def _groups(self) -> tuple[Group, ...]:
         stays = self.memory.stays
-        spans = [(first, first + len(r.calls) - 1) for first, r in stays.rolls.items()]
-        return groups(self.graph, self.homes.picked, stays.lives, spans, stays.inner)
+        return groups(self.graph, self.homes.picked, stays.lives, stays.spans, stays.inner)
 
     def _rolls(self) -> tuple[Roll, ...]:
         return tuple(

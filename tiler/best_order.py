@@ -33,12 +33,12 @@ def order_and_schedule(
     """
     asked = question(graph, kernels, target.with_budgets(l1, l2, l3), minimise, fused)
     orders = call_orders(graph, asked.target.budget("l1"))
-    found = [(o, _try(in_order(graph, o), asked)) for o in orders]
-    plans = [(o, s) for o, s in found if isinstance(s, Schedule)]
+    found = [(o, g, _try(g, asked)) for o in orders for g in (in_order(graph, o),)]
+    plans = [(o, g, s) for o, g, s in found if isinstance(s, Schedule)]
     if not plans:
-        raise min((e for _, e in found if isinstance(e, GapFuseError)), key=_least)
-    order, best = min(plans, key=lambda p: value(asked.objective, p[1]))  # of equals the first: the given one
-    return in_order(graph, order), replace(best, notes=(*best.notes, *_notes(orders, order)))
+        raise min((e for *_, e in found if isinstance(e, GapFuseError)), key=_least)
+    order, ordered, best = min(plans, key=lambda p: value(asked.objective, p[2]))  # of equals the first: the given one
+    return ordered, replace(best, notes=(*best.notes, *_notes(orders, order)))
 
 
 def _try(graph: FusedGraph, asked: Question) -> Schedule | GapFuseError:

@@ -75,7 +75,7 @@ class Attempt:
         self, options: Sequence[CallOptions], lives: Sequence[Life], near: Stays, l2: int, deep: Hop, draft: Draft
     ) -> None:
         self.options, self.near, self.l2, self.deep, self.draft = options, near, l2, deep, draft
-        self.spans = [(first, first + len(plan.calls) - 1) for first, plan in near.rolls.items()]
+        self.spans = near.spans
         self.lives = [widened(v, self.spans) for v in lives if v.root not in near.roots | near.inner]
         self.rolled = rolled_picks(near)
         self.calls = len(options)

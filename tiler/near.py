@@ -54,8 +54,7 @@ def layout(bound: BoundCall, choice: Choice, places: Sequence[int]) -> CallLayou
 def place_near(picked: Sequence[Picked], stays: Stays, l1: int, cores: int) -> NearPlan:
     """Places for everything, calls joined by a tensor that stays or by a rolled group together."""
     plan = _Places({}, {}, [], [], [], [], set())
-    spans = [(first, first + len(r.calls) - 1) for first, r in stays.rolls.items()]
-    for first, last in runs(stays.lives, len(picked), spans):
+    for first, last in runs(stays.lives, len(picked), stays.spans):
         here = [v for v in stays.lives if first <= v.first <= last]
         units = _units(picked, stays, cores, first, last)
         at, places, peak = _place_run(units, here, l1)

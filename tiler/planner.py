@@ -69,7 +69,7 @@ def planned(graph: FusedGraph, asked: Question) -> Schedule:
     memory = decide_memory(graph, options, lives, asked.target, asked.objective, asked.fused)
     given = frozenset(input_roots(graph))
     joined = _joined(memory, asked.target, exact=not asked.objective.cycles)
-    ahead = start_ahead(memory.homes, memory.near, memory.stays, joined, given, asked.target, wanted=asked.fused)
+    ahead = start_ahead(memory, joined, given, asked.target, wanted=asked.fused)
     return assemble(graph, asked.target, options, lives, memory, joined, ahead)
 
 

@@ -63,6 +63,11 @@ class Stays:
     def roots(self) -> frozenset[str]:
         return frozenset(v.root for v in self.lives)
 
+    @property
+    def spans(self) -> tuple[tuple[int, int], ...]:
+        """First and last call of each group that rolls."""
+        return tuple((first, first + len(plan.calls) - 1) for first, plan in self.rolls.items())
+
     def where(self, call: int, staged: frozenset[str]) -> Where:
         """Where the operands of a call are, `staged` ones in L3."""
         return Where(staged, self.roots, self.ends[call])
