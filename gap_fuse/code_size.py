@@ -14,8 +14,9 @@ RESERVED = "code"  # the item of `levels.*.reserved` in target.yaml
 
 @dataclass(frozen=True, slots=True)
 class CodeSize:
-    """Bytes in one memory: of `code` (network, kernels, copies; their tables and variables too), of plan data
-    (`peak`), and reserved for the rest; `bytes` in all, `reserved` of them for code."""
+    """Bytes in one memory: of `code` (network, kernels, copies; their variables and tables, but those that the plan
+    counts), of plan data (`peak`, those tables included), and reserved for the rest; `bytes` in all, `reserved` of them
+    for code."""
 
     level: str
     bytes: int
@@ -51,4 +52,6 @@ def code_size(compiled: Compiled, how: Build) -> CodeSize | None:
     code = sum(int(n) for line in done.stdout.splitlines()[1:] for n in line.split()[:3])
     reserved = level.reserved[RESERVED]
     rest = sum(level.reserved.values()) - reserved
-    return CodeSize(level.name, level.bytes, reserved, rest, compiled.report["peaks"][level.name], code)
+    report = compiled.report
+    tables = report["tables"] if level.name == "l2" else 0
+    return CodeSize(level.name, level.bytes, reserved, rest, report["peaks"][level.name] + tables, code - tables)

@@ -41,6 +41,7 @@ def build_report(
         },
         "peaks": dict(schedule.peaks),
         "activations": schedule.activations,
+        "tables": schedule.tables.bytes,
         "cycles": {
             "compute": schedule.compute_cycles,
             "total": schedule.total_cycles,
@@ -224,7 +225,8 @@ def _islands(islands: Sequence[Mapping[str, str]]) -> list[str]:
 def _level(level: str, report: Report) -> str:
     peak, budget = report["peaks"][level], report["budgets"].get(level, 0)
     activations = f", {report['activations']:,} B of them activations" if level == "l2" else ""
-    return f"  {level.upper():9} {peak:,} of {budget:,} B at peak{activations}"
+    tables = f"; {report['tables']:,} B of tables beside it" if level == "l2" and report["tables"] else ""
+    return f"  {level.upper():9} {peak:,} of {budget:,} B at peak{activations}{tables}"
 
 
 def _time(cycles: Mapping[str, Any]) -> str:

@@ -34,6 +34,7 @@ from tiler.schedule import (
     Transfer,
 )
 from tiler.stays import widened
+from tiler.tables import tables_of
 from tiler.target import Target
 from tiler.timeline import Fetch, commands_of, timeline
 
@@ -100,6 +101,7 @@ class _Assembly:
             transfers=transfers,
             peaks={"l1": max((c.l1_bytes for c in calls), default=0), "l2": self.homes.peak, "l3": self.deep.end},
             activations=most_live(self.homed, len(calls)),
+            tables=tables_of(self.ahead.fetches, self.homes.stretches, self.homes.tables.places),
             bytes={
                 h: _total(calls, h, "bytes") + (sum(t.bytes for t in running) if h == "l3_l2" else 0)
                 for h in self.target.hops

@@ -55,21 +55,25 @@ class _Decision:
         self.options, self.lives, self.near, self.target = options, lives, near, target
 
     def settle(self, draft: Draft, final: bool = False) -> tuple[Homes, Draft]:
-        """The first homes that fit from a draft on, and the draft that led to them. Raises OutOfRoomError."""
-        draft = draft.copy()
+        """The first homes that fit from a draft on, their tables beside them, and the draft that led to them. Raises
+        OutOfRoomError."""
+        draft, l2, beside = draft.copy(), self.target.budget("l2"), 0
         while True:
             attempt = Attempt(
                 self.options,
                 self.lives,
                 self.near,
-                self.target.budget("l2"),
+                l2 - beside,
                 self.target.hops["l3_l2"],
                 draft,
             )
             before = draft.copy()
             homes = attempt.run(final)
-            if homes is not None:
+            if homes is not None and homes.peak + homes.tables.bytes <= l2:
                 return homes, draft
+            if homes is not None:
+                beside += homes.peak + homes.tables.bytes - l2
+                continue
             assert draft != before, "a step must change the draft"
 
     def within(self, l2: int) -> _Decision:

@@ -15,6 +15,7 @@ from tiler.placement import Block, Placement, live_bytes, place
 from tiler.residents import Division, Passage, divide
 from tiler.rolls import roll_picks
 from tiler.stays import Stays, widened
+from tiler.tables import Tables, tables_of
 from tiler.target import Hop
 from tiler.timeline import Stretch, timeline
 
@@ -26,7 +27,8 @@ class Homes:
     """The decided memory of one network. Offsets in bytes; `stages[i]` maps operand names of call i to L2 offsets.
 
     `resident` constants stay, `passing` is how the others come. `cycles` of the whole run, waiting for constants
-    included, at least `bound` with these tilings; `moving` bytes come and go between L3 and L2 in every run.
+    included, at least `bound` with these tilings; `moving` bytes come and go between L3 and L2 in every run. `tables`
+    lie in L2 beside all that `peak` counts.
     """
 
     picked: tuple[Picked, ...]
@@ -41,6 +43,7 @@ class Homes:
     cycles: int
     bound: float
     moving: int
+    tables: Tables
 
 
 @dataclass
@@ -206,7 +209,16 @@ class Attempt:
             cycles=round(timeline(stretches, fetches, self.deep).end),
             bound=max(division.bound, sum(s.cycles for s in stretches)),
             moving=sum(f.bytes for f in fetches) + sum(s.streamed for s in stretches),
+            tables=tables_of(fetches, stretches, self._moved_places(division.plan)),
         )
+
+    def _moved_places(self, plan: FetchPlan) -> int:
+        """Pieces of the constants that would begin elsewhere at each step, once for each operand that reads them."""
+        begins: dict[str, list[int]] = {}
+        for piece, at in zip(plan.pieces, plan.places, strict=True):
+            begins.setdefault(piece.root, []).append(at - piece.begin)
+        moved = {root: len(found) for root, found in begins.items() if len(set(found)) > 1}
+        return sum(moved.get(o.root, 0) for p in self.picked for o in p.bound.operands)
 
     # ---- the steps ----
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fusion_engine.expr import Expr
+from tiler.tables import Tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +237,7 @@ class Schedule:
     transfers: tuple[Transfer, ...]
     peaks: Mapping[str, int]
     activations: int  # greatest bytes of activations in L2 at once
+    tables: Tables  # of the emitted C, in L2 beside its peak
     bytes: Mapping[str, int]  # per hop, total
     transfer_count: Mapping[str, int]
     compute_cycles: int

@@ -81,16 +81,18 @@ def fetch_text(schedule: Schedule) -> str:
     for n, t in enumerate(moving):
         out.add(f"{{{t.l3}, {t.l2}, {t.bytes}}}, {_remark(schedule, n, t)}")
     out.close(";")
-    out.add(f"static gf_ticket fetch_tickets[{len(moving)}];", "static int32_t fetch_started, fetch_arrived;", "")
+    tickets = schedule.tables.tickets
+    out.add(f"static gf_ticket fetch_tickets[{tickets}]; /* as many are under way at once */")
+    out.add("static int32_t fetch_started, fetch_arrived;", "")
     out.add(*comment(["Starts the fetches before number `start` that are not started yet, and waits for those before",
                       "`arrive`."]))  # fmt: skip
     out.open("static void fetch(int32_t start, int32_t arrive)")
     out.open("for (; fetch_started < start; fetch_started++)")
     at = "fetch_list[fetch_started]"
     out.add(f"gf_copy_bytes(GF_L3_L2, GF_IN, GF_L3({at}.l3), GF_L2_NEAR({at}.l2), {at}.bytes,")
-    out.add("              &fetch_tickets[fetch_started]);")
+    out.add(f"              &fetch_tickets[fetch_started % {tickets}]);")
     out.close()
-    out.add("for (; fetch_arrived < arrive; fetch_arrived++) gf_copy_wait(&fetch_tickets[fetch_arrived]);")
+    out.add(f"for (; fetch_arrived < arrive; fetch_arrived++) gf_copy_wait(&fetch_tickets[fetch_arrived % {tickets}]);")
     out.close()
     return str(out)
 

@@ -88,11 +88,11 @@ def network_header(graph: FusedGraph) -> str:
             "int gf_run(const void *const in[], void *const out[]);",
             "void gf_close(void);",
             "",
-            "/* Where tensors lie, for the test main: inputs, outputs, and the results of each call in order. */",
-            "extern const gf_tensor gf_inputs[], gf_outputs[], gf_results[];",
-            "extern const int32_t gf_result_calls[];",
-            "",
+            "/* Where inputs and outputs lie; for whoever traces, the results of each call in order too. */",
+            "extern const gf_tensor gf_inputs[], gf_outputs[];",
             "#ifdef GF_TRACE",
+            "extern const gf_tensor gf_results[];",
+            "extern const int32_t gf_result_calls[];",
             "void gf_after_call(int call); /* provided by whoever traces */",
             "#endif",
             "#endif",
@@ -172,9 +172,10 @@ def _tensors(graph: FusedGraph, schedule: Schedule) -> str:
     out = Lines()
     _table(out, graph, homes, "gf_inputs", graph.inputs)
     _table(out, graph, homes, "gf_outputs", graph.outputs)
+    out.add("#ifdef GF_TRACE")
     _table(out, graph, homes, "gf_results", [name for _, name in results])
     calls = ", ".join(str(i) for i, _ in results) or "0"
-    out.add(f"const int32_t gf_result_calls[] = {{{calls}}};")
+    out.add(f"const int32_t gf_result_calls[] = {{{calls}}};", "#endif")
     return str(out)
 
 
