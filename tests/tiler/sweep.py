@@ -30,6 +30,7 @@ from gap_fuse.arrays import Samples, draw_samples
 from gap_fuse.compiling import Compiled, Result, read_compiled
 from gap_fuse.running import Build, execute, ports
 from tests.conftest import ROOT, SHARED
+from tiler.checking import l2_faults
 from tiler.schedule import CallPlan
 
 KILO = 1024
@@ -75,6 +76,7 @@ def prove(unit: Unit, folder: Path) -> str:
     the references, counters the plan; with cores as threads under TSan: the outputs of the untiled C.
     """
     result, said = _compiled(unit)
+    assert not (faults := l2_faults(result.schedule)), faults
     folder = result.write(folder)
     verdict = gap_fuse.verify(folder, samples=1, sanitize=True)
     assert verdict.passed, str(verdict)

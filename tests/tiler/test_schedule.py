@@ -6,7 +6,6 @@ import re
 from dataclasses import replace
 from itertools import combinations, product, takewhile
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +16,7 @@ from tests.tiler import walk
 from tests.tiler.calls import TARGET
 from tests.tiler.networks import KERNELS, Builder, networks
 from tiler import schedule
+from tiler.checking import l2_faults
 from tiler.moves import HopLimits, count_box
 from tiler.schedule import CallPlan, OperandPlan, Schedule
 from tiler.schedule_json import schedule_from_json, schedule_to_json
@@ -35,31 +35,12 @@ def planned(graph: FusedGraph, l1: int, l2: int) -> Schedule | None:
         return None
 
 
-Moment = tuple[int, int]  # call, step
-
-
-def l2_spans(s: Schedule) -> list[tuple[str, int, int, Moment, Moment]]:
-    """(name, offset, bytes, first call and step, last call and step) of everything in L2, stages too."""
-    ends = [10**6 if r.last_step < 0 else r.last_step for r in s.residencies]
-    spans = [
-        (r.root, r.offset, r.bytes, (r.first, r.first_step), (r.last, end))
-        for r, end in zip(s.residencies, ends, strict=True)
-    ]
-    for i, c in enumerate(s.calls):
-        stages = [(o.operand.name, o.stage, o.tile_bytes) for o in c.operands if o.stage is not None]
-        spans += [(name, at, size, (i, 0), (i, 10**6)) for name, at, size in stages]
-    return spans
-
-
 @given(networks(), SIZES, DEEP)
 def test_nothing_that_lives_together_overlaps_and_budgets_hold(graph: FusedGraph, l1: int, l2: int) -> None:
     s = planned(graph, l1, l2)
     if s is None:
         return
-    spans = l2_spans(s)
-    for (_, a, an, af, al), (_, b, bn, bf, bl) in combinations(spans, 2):
-        assert a + an <= b or b + bn <= a or al < bf or bl < af
-    assert max(o + n for _, o, n, _, _ in spans) <= s.peaks["l2"] <= l2
+    assert l2_faults(s) == ()
     assert s.peaks["l1"] <= l1
     rolled = {i for r in s.rolls for i in range(r.first, r.last + 1)}  # tests/emit/test_rolls.py looks at those
     for i, c in enumerate(s.calls):
@@ -206,61 +187,6 @@ def test_every_buffer_is_where_its_calls_look(graph: FusedGraph, l1: int, l2: in
         begin = constants[t.roots[0]].cold
         assert begin <= t.l3 < begin + constants[t.roots[0]].bytes
         assert (t.start, t.start_step) <= (t.wait, t.wait_step)
-
-
-@given(networks(), SIZES, DEEP)
-def test_every_tile_of_a_constant_has_arrived_and_is_not_yet_overwritten(graph: FusedGraph, l1: int, l2: int) -> None:
-    """L2 as the transfers leave it, step by step: each byte of it knows which byte of L3 it holds."""
-    s = planned(graph, l1, l2)
-    if s is None:
-        return
-    constants = {c.name: c for c in s.constants}
-    rolls = {r.first: r for r in s.rolls}
-    inside = {i for r in s.rolls for i in range(r.first + 1, r.last + 1)}
-    held = np.full(s.peaks["l2"], -1)
-    moving = list(s.transfers)
-    for i, c in enumerate(s.calls):
-        steps = rolls[i].steps if i in rolls else c.loops[0].trips if c.loops else 1
-        for step in range(0 if i in inside else steps):
-            for t in [t for t in moving if (t.start, t.start_step) <= (i, step)]:
-                held[t.l2 : t.l2 + t.bytes] = np.arange(t.l3, t.l3 + t.bytes)
-                moving.remove(t)
-            late = [t for t in s.transfers if (t.start, t.start_step) <= (i, step) < (t.wait, t.wait_step)]
-            here = [*(range(i, rolls[i].last + 1) if i in rolls else [i])]
-            reads = [(s.calls[j], o, step) for j in here for o in s.calls[j].operands if not (o.ahead and not step)]
-            if step == 0 and i + 1 < len(s.calls):
-                reads += [(s.calls[i + 1], o, 0) for o in s.calls[i + 1].operands if o.ahead]
-            for call, o, when in reads:
-                if o.operand.role != "const" or o.level != "l2":
-                    continue
-                for at, cold in _read(call, o, when, constants[o.operand.root].cold):
-                    assert held[at] == cold
-                    assert not any(t.l2 <= at < t.l2 + t.bytes for t in late)
-    assert not moving
-
-
-def _read(c: CallPlan, o: OperandPlan, step: int, cold: int) -> list[tuple[int, int]]:
-    """Where the first and last byte of each tile that a step copies lie in L2, and in L3."""
-    result = []
-    for outer, (start, length) in _copied(c, o, step):
-        home = o.places[outer] if o.places else o.far
-        box = walk.tile_box(o.operand, start, length)
-        ends = ([r.start for r in box], [r.start + r.count - 1 for r in box])
-        for end in ends:
-            at = sum(e * t for e, t in zip(end, o.operand.far_strides, strict=True)) * o.operand.itemsize
-            result.append((home + at, cold + at))
-    return result
-
-
-def _copied(c: CallPlan, o: OperandPlan, step: int):  # type: ignore[no-untyped-def]
-    """(iteration of the outermost loop, tile) of what is copied in one: of the next one where that is ahead."""
-    if not o.depth or not c.loops:
-        return [(0, (dict.fromkeys(c.axes, 0), dict(c.axes)))] if step == 0 else []
-    ahead = o.depth == 1 and len(o.l1) > 1
-    outer = {0, 1} if ahead and not step else {step + ahead}
-    tiles = _iterations(c, [(x.axis, x.tile) for x in c.loops[: o.depth]])
-    numbered = ((start[c.loops[0].axis] // c.loops[0].tile, (start, length)) for start, length in tiles)
-    return [(n, tile) for n, tile in numbered if n in outer]
 
 
 @settings(max_examples=10)

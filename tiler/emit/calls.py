@@ -139,7 +139,7 @@ def _body(out: Lines, unit: CallUnit, copies: Sequence[TileCopy], depth: int, ea
         out.open(_for(inner))
         out.add(*size_lines((inner,), varying(unit)))
         if not depth and len(set(unit.fetches)) > 1:
-            step = f"{table_name(unit.name)}[{inner.axis} / {inner.tile}]"
+            step = f"{table_name(unit.name)}[{_step(inner)}]"
             out.add(f"fetch({step}[0], {step}[1]);")
         _body(out, unit, copies, depth + 1)
         out.close()
@@ -151,6 +151,11 @@ def _for(loop: Loop) -> str:
     if loop.down:
         return f"for (int32_t {axis} = {loop.last}; {axis} >= 0; {axis} -= {loop.tile})"
     return f"for (int32_t {axis} = 0; {axis} < {loop.extent}; {axis} += {loop.tile})"
+
+
+def _step(loop: Loop) -> str:
+    """The number of an iteration, in the order in which they run."""
+    return f"({loop.last} - {loop.axis}) / {loop.tile}" if loop.down else f"{loop.axis} / {loop.tile}"
 
 
 def _is_ahead(copy: TileCopy) -> bool:
