@@ -10,6 +10,7 @@ from fusion_engine.graph import FusedGraph
 from fusion_engine.kernels.descriptor import Kernel
 from tiler.call_order import CallOrder, call_orders, in_order
 from tiler.decision import TooSmallError
+from tiler.framing import Weighed, best_frames
 from tiler.objective import value
 from tiler.planner import Question, planned, question
 from tiler.schedule import Schedule
@@ -26,19 +27,25 @@ def order_and_schedule(
     minimise: str = "cycles",
     fused: bool = True,
 ) -> tuple[FusedGraph, Schedule]:
-    """The graph with its calls in the order whose plan is best, and that plan: see `schedule`.
+    """The graph with its calls in the order whose plan is best, pads in place where that is better, and that plan: see
+    `schedule`.
 
-    The order given is among those planned, so that none is worse; a note tells which was taken. Raises GapFuseError
-    where no order fits, naming the smallest memory that one of them would do with.
+    The order given is among those planned, and the pads as calls, so that none is worse; notes tell which were taken.
+    Raises GapFuseError where no order fits, naming the smallest memory that one of them would do with.
     """
-    asked = question(graph, kernels, target.with_budgets(l1, l2, l3), minimise, fused)
+    narrowed = target.with_budgets(l1, l2, l3)
+    return best_frames(graph, kernels, lambda g: _in_best_order(g, question(g, kernels, narrowed, minimise, fused)))
+
+
+def _in_best_order(graph: FusedGraph, asked: Question) -> Weighed:
     orders = call_orders(graph, asked.target.budget("l1"))
     found = [(o, g, _try(g, asked)) for o in orders for g in (in_order(graph, o),)]
     plans = [(o, g, s) for o, g, s in found if isinstance(s, Schedule)]
     if not plans:
         raise min((e for *_, e in found if isinstance(e, GapFuseError)), key=_least)
     order, ordered, best = min(plans, key=lambda p: value(asked.objective, p[2]))  # of equals the first: the given one
-    return ordered, replace(best, notes=(*best.notes, *_notes(orders, order)))
+    noted = replace(best, notes=(*best.notes, *_notes(orders, order)))
+    return Weighed(value(asked.objective, best), ordered, noted)
 
 
 def _try(graph: FusedGraph, asked: Question) -> Schedule | GapFuseError:

@@ -19,6 +19,7 @@ def check_kernel(kernel: Kernel, m: Marked, problems: Problems) -> None:
     check.sizes()
     check.files()
     check.access()
+    check.frame()
     for i, implementation in enumerate(kernel.implementations):
         check.implementation(implementation, m.get("implementations"), i)
     if kernel.view is None and not kernel.implementations:
@@ -137,6 +138,20 @@ class _Checker:
         for name in kernel.outside:
             if name not in by_name:
                 self.problems.append(self.at("outside").error(f"`{name}` is no operand", did_you_mean(name, by_name)))
+
+    def frame(self) -> None:
+        kernel, m = self.kernel, self.at("frame")
+        if kernel.frame is None:
+            return
+        if kernel.frame.of not in {o.name for o in kernel.inputs}:
+            self.problems.append(
+                self.at("frame", "of").error(
+                    f"`{kernel.frame.of}` is no input", did_you_mean(kernel.frame.of, [o.name for o in kernel.inputs])
+                )
+            )
+        for name in ("pads", "value"):
+            if name not in self.attrs:
+                self.problems.append(m.error(f"a kernel with a frame has the attribute `{name}`"))
 
     def _extent(self, axis: str, extent: str) -> None:
         m = self.at("axes", axis)

@@ -53,6 +53,16 @@ class Outside:
 
 
 @dataclass(frozen=True, slots=True)
+class Frame:
+    """The result is operand `of` and around it, `pads` wide (the attribute: [begin, end] of every axis), `value` (the
+    attribute). Where `of` may be made inside the result, calls of the kernel `fill`, which takes `shape` and `value`,
+    make the rest."""
+
+    of: str
+    fill: str
+
+
+@dataclass(frozen=True, slots=True)
 class Scratch:
     name: str
     bytes: Expr
@@ -129,6 +139,7 @@ class Kernel:
     outside: Mapping[str, Outside]
     implementations: tuple[Implementation, ...]
     view: Literal["reshape", "transpose", "slice", "concat"] | None = None  # no C: the result is the same bytes
+    frame: Frame | None = None
     origin: str = ""  # the directory it was loaded from, for messages
 
     @property

@@ -31,6 +31,13 @@ class OutsideSection(Section):
     """The border's value."""
 
 
+class FrameSection(Section):
+    of: str
+    """The operand that the result holds, `pads` and `value` (attributes) around it."""
+    fill: str
+    """The kernel that makes what is around it, of `shape` and `value`, where the operand is made in place."""
+
+
 class SourceSection(Section):
     generate: str
     """`file.py:function`, which makes the C text from the call's attributes."""
@@ -130,6 +137,8 @@ class KernelFile(Section):
     """What an index outside an operand means."""
     view: Literal["reshape", "transpose", "slice", "concat"] | None = None
     """No C: the result is the operand's bytes."""
+    frame: FrameSection | None = None
+    """The result is an operand in a frame of one value."""
     implementations: list[ImplementationSection] | None = None
     """C functions; the tiler takes the cheapest that fits."""
 

@@ -10,9 +10,9 @@ from typing import Literal, TypeVar, cast
 from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span, near_file
 from fusion_engine.expr import Expr, ExprError, Name, parse_access
 from fusion_engine.kernels.check import check_kernel
-from fusion_engine.kernels.descriptor import Access, AttrType, Kernel, OperandType, Outside
+from fusion_engine.kernels.descriptor import Access, AttrType, Frame, Kernel, OperandType, Outside
 from fusion_engine.kernels.fields import read_conditions, read_expression
-from fusion_engine.kernels.file_model import KernelFile, OutsideSection, SignatureSection
+from fusion_engine.kernels.file_model import FrameSection, KernelFile, OutsideSection, SignatureSection
 from fusion_engine.kernels.implementation import read_implementation
 from fusion_engine.kernels.signature import SignatureError, parse_attr, parse_operand
 from fusion_engine.marked_yaml import (
@@ -140,6 +140,7 @@ def read_kernel(m: Marked, folder: Path, origin: str, problems: Problems) -> Ker
             "Literal['reshape', 'transpose', 'slice', 'concat'] | None",
             as_choice(m.get("view"), "view", VIEWS, problems),
         ),
+        frame=_frame(m.get("frame"), problems),
         origin=origin,
     )
     if len(problems) == before:
@@ -219,6 +220,13 @@ def _access(m: Marked | None, problems: Problems) -> tuple[Access, ...]:
             continue
         result.append(Access(operand, index))
     return tuple(result)
+
+
+def _frame(m: Marked | None, problems: Problems) -> Frame | None:
+    if m is None or not FrameSection.check(m, "the frame", problems):
+        return None
+    of, fill = (as_text(m.get(key), f"the frame's `{key}`", problems) for key in ("of", "fill"))
+    return Frame(of or "", fill or "")
 
 
 def _outside(m: Marked | None, problems: Problems) -> Mapping[str, Outside]:

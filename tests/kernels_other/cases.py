@@ -197,6 +197,12 @@ def pad(dtype: str) -> Callable[[Rng], Case]:
     return draw
 
 
+def fill(dtype: str) -> Callable[[Rng], Case]:
+    return lambda rng: Case(
+        {}, {"shape": extents(rng), "value": float(rng.integers(-3, 3)) if dtype == "f32" else zero(rng)}
+    )
+
+
 def pad_mirror(rng: Rng) -> Case:
     shape = image(rng, 3)
     return Case(
@@ -442,6 +448,8 @@ CASES: Mapping[str, Callable[[Rng], Case]] = {
     "expand": expand,
     "flip_sign_u8": lambda rng: Case({"x": bytes_(rng, extents(rng)).view(np.uint8)}, {}),
     "flip_sign_i8": lambda rng: Case({"x": bytes_(rng, extents(rng))}, {}),
+    "fill_f32": fill("f32"),
+    "fill_i8": fill("i8"),
     "gather": gather,
     "global_avgpool_f32": global_f32,
     "global_avgpool_i8": global_i8,

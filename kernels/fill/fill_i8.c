@@ -1,0 +1,18 @@
+/* A tensor of one value, in any storage order. */
+#include <string.h>
+#include "gf_fill_i8_args.h"
+#include "gf_rows.h"
+
+void gf_fill_i8(const void *args) {
+  const gf_fill_i8_args *a = args;
+  const int32_t k = gf_row_axis(a->i, a->y_s);
+  const gf_axes i = gf_axes_last(a->i, k), s = gf_axes_last(a->y_s, k);
+  gf_rows r = gf_rows_share(i.of);
+  while (gf_rows_next(&r)) {
+    int8_t *y = a->y + gf_row_offset(&r, s.of);
+    if (s.of[3] == 1)
+      memset(y + r.begin, a->value, (size_t)(r.end - r.begin));
+    else
+      for (int32_t j = r.begin; j < r.end; j++) y[j * s.of[3]] = a->value;
+  }
+}
