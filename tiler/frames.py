@@ -71,7 +71,9 @@ def with_frame(graph: FusedGraph, kernels: Mapping[str, Kernel], call: Call) -> 
     pads = _numbers(dict(call.attrs)["pads"])
     place = Alias(whole.name, start=pads[: len(inner.shape)])
     found = turned(dict(graph.buffer), inner.name, lambda _: 1, lambda _: True) or {inner.name: inner}
-    made = {n: replace(b, order=None) for n, b in found.items()} | {inner.name: replace(found[inner.name], order=None, alias=place)}
+    made = {n: replace(b, order=None) for n, b in found.items()} | {
+        inner.name: replace(found[inner.name], order=None, alias=place)
+    }
     fills, parts = _fills(graph, call, frame.fill, whole, border(inner.shape, pads))
     buffers = [made.get(b.name, b) for b in graph.buffers]
     at = graph.calls.index(call)
@@ -100,7 +102,9 @@ def _fills(
     """A call for each box, and the views of the whole that they write."""
     calls, parts = list[Call](), list[Buffer]()
     names = _unused(graph, kernel)
-    origin = replace(call.provenance, evidence=f"{call.provenance.evidence}; made in place: {call.name} fills the frame")
+    origin = replace(
+        call.provenance, evidence=f"{call.provenance.evidence}; made in place: {call.name} fills the frame"
+    )
     for number, box in enumerate(boxes):
         part = replace(
             whole,

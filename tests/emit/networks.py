@@ -145,6 +145,14 @@ def _slice(g: Growing, x: str) -> str:
     return _pool(g, name)
 
 
+def _pad(g: Growing, x: str) -> str:
+    """A frame of one value around any of the axes; what it frames is read by others, too."""
+    n, c, h, w = g.shape(x)
+    pads = tuple(g.draw(st.integers(0, 2 if axis % 4 > 1 else 1)) for axis in range(8))
+    shape = tuple(e + pads[i] + pads[4 + i] for i, e in enumerate((n, c, h, w)))
+    return g.call("pad_i8", {"x": x}, shape, {"pads": pads, "value": g.draw(st.integers(-128, 127))})
+
+
 def _linear(g: Growing, x: str) -> str:
     """On the flattened map; the result is a map again."""
     n, c, h, w = g.shape(x)
@@ -157,7 +165,7 @@ def _linear(g: Growing, x: str) -> str:
     return name
 
 
-LAYERS = (_conv, _depthwise, _pointwise, _residual, _pool, _add, _join, _slice, _linear)
+LAYERS = (_conv, _depthwise, _pointwise, _residual, _pool, _add, _join, _slice, _linear, _pad, _pad)
 
 
 @st.composite

@@ -22,6 +22,7 @@ from tests.conftest import ROOT
 from tests.emit.building import build, planned, run
 from tests.emit.networks import Growing, networks
 from tiler import Schedule, Target, emit, load_target, order_and_schedule, schedule
+from tiler.frames import framing, with_frame
 
 SANITIZED = ("SANITIZE=address,undefined",)
 WATCHED = ("SANITIZE=thread", "THREADS=1")
@@ -43,12 +44,20 @@ def drawn_networks() -> st.SearchStrategy[FusedGraph]:
 
 
 def _planned(drawn: FusedGraph, l1: int, l2: int) -> tuple[FusedGraph, Schedule]:
-    graph = order_layouts(drawn, _kernels())
+    graph = _pads_in_place(order_layouts(drawn, _kernels()))
     try:
         return graph, schedule(graph, _kernels(), _target(), l1=l1, l2=l2)
     except GapFuseError:  # too little memory for this one: said with the smallest that would do
         assume(False)
         raise
+
+
+def _pads_in_place(graph: FusedGraph) -> FusedGraph:
+    """Every pad that can be."""
+    for pad in framing(graph, _kernels()):
+        placed = with_frame(graph, _kernels(), pad)
+        graph = graph if isinstance(placed, str) else placed
+    return graph
 
 
 def _check(graph: FusedGraph, timetable: Schedule, options: tuple[str, ...], seed: int) -> None:

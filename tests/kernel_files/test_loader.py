@@ -188,6 +188,8 @@ implementations:
         ("kernel: conv\n", "kernel: Conv!\n", "is not a kernel name"),
         ("accumulate: {acc:", "carry: {h: {type: int32, index: [n], over: [t]}}\n  accumulate: {acc:", "not both"),
         ("over: [c]", "over: [zz]", "`zz` is unknown in accumulate"),
+        ("implementations:", "frame: {of: xs, fill: f}\nimplementations:", "`xs` is no input"),
+        ("implementations:", "frame: {of: x, fill: f}\nimplementations:", "has the attribute `value`"),
         ("\nsemantics", "\nkernel: again\nsemantics", "is there twice"),
     ],
 )  # fmt: skip
