@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from fusion_engine.graph import Alias, Buffer, Call, CallAttr, FusedGraph, Provenance, ViewError
+from fusion_engine.graph import Alias, Buffer, Call, CallAttr, FusedGraph, ViewError
 from fusion_engine.joins import turned
 from fusion_engine.kernels.descriptor import Kernel
 from tiler.binding import bind
