@@ -121,7 +121,15 @@ def _roll(schedule: Schedule, roll: Roll) -> dict[str, Any]:
         "step": roll.step,
         "steps": roll.steps,
         "rings": [
-            {"buffer": r.root, "l1": r.offset, "rows": r.rows, "row_bytes": r.row_bytes, "height": r.height}
+            {
+                "buffer": r.root,
+                "l1": r.offset,
+                "rows": r.rows,
+                "row_bytes": r.row_bytes,
+                "height": r.height,
+                "every": r.every,
+                "again": r.again,
+            }
             for r in roll.rings
         ],
     }

@@ -315,7 +315,7 @@ class _Assembly:
         )
 
     def _ring(self, r: RingPlan) -> Ring:
-        return Ring(r.root, self.near.rings[r.root], r.rows, r.row_bytes, r.height, r.every)
+        return Ring(r.root, self.near.rings[r.root], r.rows, r.row_bytes, r.height, r.every, r.again)
 
     def _notes(self, stalls: int) -> tuple[str, ...]:
         notes = []

@@ -1,17 +1,20 @@
 """Rolled groups: consecutive calls that go down an image together, a few rows at a time.
 
-Each step makes some rows of the last call's result; walking backwards, each call before it makes the rows that are
-newly needed, from a ring in L1 in which the rows still needed are moved down now and then. No row is made twice.
-Weights are copied in once and stay for the group; what the group reads or writes outside comes and goes by tiles of
-rows, or stays in L1 whole.
+Each step makes some rows of the last call's result; walking backwards, each call before it makes the rows that its
+readers need. Of a *kept* tensor those are the new ones: its rows lie in a ring in L1, in which the ones still needed
+are moved down now and then, and none is made twice. One that is made *again* keeps nothing from step to step: its call
+makes all that is read in a step, so what that call reads widens in turn (`tiler/again.py` says which). Weights are
+copied in once and stay for the group; what the group reads or writes outside comes and goes by tiles of rows, or stays
+in L1 whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
+from typing import Any
 
 import numpy as np
 
@@ -28,13 +31,15 @@ SLIDE = 4  # bytes per cycle that core 0 moves kept rows down
 
 @dataclass(frozen=True, slots=True)
 class RingPlan:
-    """An inner tensor: `rows` of `row_bytes` at most are in L1 at once, moved down before every `every`-th step."""
+    """An inner tensor: `rows` of `row_bytes` at most are in L1 at once, moved down before every `every`-th step, or
+    made `again` in each."""
 
     root: str
     rows: int
     row_bytes: int
     height: int
     every: int
+    again: bool
 
     @property
     def size(self) -> int:
@@ -43,13 +48,14 @@ class RingPlan:
 
 @dataclass(frozen=True)
 class RollSteps:
-    """A group of calls, `step` rows of the last result at a time, its outer tensors in L2 or, those of `stays`, in L1.
-    Figures per call in their order, arrays by step."""
+    """A group of calls, `step` rows of the last result at a time, its outer tensors in L2 or, those of `stays`, in L1;
+    the results of calls `again` (by number) are made again. Figures per call in their order, arrays by step."""
 
     calls: tuple[RollCall, ...]
     step: int
     stays: frozenset[str]
     target: Target
+    again: frozenset[int] = frozenset()
 
     # ---- rows ----
 
@@ -59,7 +65,18 @@ class RollSteps:
 
     @cached_property
     def ends(self) -> tuple[Ints, ...]:
-        """Per call, how many rows of its result are done behind each step."""
+        """Per call, how many rows of its result are done behind each step, whatever is made again."""
+        result: tuple[Ints, ...] = self.once("ends", self._ends)
+        return result
+
+    def once(self, what: object, make: Callable[[], Any]) -> Any:
+        """Something that depends on the calls and the step alone, made the first time that it is asked for."""
+        memo, key = self.calls[-1].memo, (what, len(self.calls), self.step)
+        if key not in memo:
+            memo[key] = make()
+        return memo[key]
+
+    def _ends(self) -> tuple[Ints, ...]:
         last = len(self.calls) - 1
         ends = {last: np.minimum(self.step * np.arange(1, self.count + 1), self.calls[-1].height)}
         for i in reversed(range(last)):
@@ -70,23 +87,50 @@ class RollSteps:
         return tuple(ends[i] for i in range(last + 1))
 
     @cached_property
-    def starts(self) -> tuple[Ints, ...]:
+    def done(self) -> tuple[Ints, ...]:
         """Per call, how many rows are done before each step."""
         return tuple(np.concatenate([[0], e[:-1]]) for e in self.ends)
+
+    @cached_property
+    def starts(self) -> tuple[Ints, ...]:
+        """Per call, the first row made in each step; the end where none is."""
+        return tuple(self._walked[0])
+
+    @cached_property
+    def kept(self) -> tuple[Ints, ...]:
+        """Per inner tensor (of each call but the last), the first row read in each step or behind it."""
+        return tuple(self._walked[1][:-1])
+
+    @cached_property
+    def _walked(self) -> tuple[list[Ints], list[Ints]]:
+        result: tuple[list[Ints], list[Ints]] = self.once(("walked", self.again), self._walk)
+        return result
+
+    def _walk(self) -> tuple[list[Ints], list[Ints]]:
+        starts, lows, runs = (
+            list(self.done),
+            list(self.done),
+            [e > d for d, e in zip(self.done, self.ends, strict=True)],
+        )
+        kept = list(self.done)
+        for i in reversed(range(len(self.calls) - 1)):
+            readers = self.readers[i]
+            kept[i] = np.min([self.done[i], *(c.begins(o, lows[j]) for j, c, o in readers)], axis=0)
+            if i in self.again:
+                lows[i] = kept[i]
+                runs[i] = np.any([runs[j] for j, _, _ in readers], axis=0)
+                starts[i] = np.where(runs[i], kept[i], self.ends[i])
+        return starts, kept
 
     @cached_property
     def readers(self) -> list[list[tuple[int, RollCall, BoundOperand]]]:
         operands = [(j, c, o) for j, c in enumerate(self.calls) for o in c.bound.operands if o.role == "in"]
         return [[x for x in operands if x[2].root == c.out.root] for c in self.calls]
 
-    @cached_property
-    def kept(self) -> tuple[Ints, ...]:
-        """Per inner tensor (of each call but the last), the first row still read in each step or behind it."""
-        result = []
-        for i in range(len(self.calls) - 1):
-            begins = [c.begins(o, self.starts[j]) for j, c, o in self.readers[i]]
-            result.append(np.min([self.starts[i], *begins], axis=0))
-        return tuple(result)
+    def made(self, number: int) -> Ints:
+        """How many rows of its result a call makes in each step."""
+        made: Ints = self.ends[number] - self.starts[number]
+        return made
 
     def tiles(self, number: int) -> int:
         """Steps in which the call has rows to make."""
@@ -112,7 +156,7 @@ class RollSteps:
         call = self.calls[number]
         if not call.bound.scratch:
             return {}
-        lengths = call.environment(int((self.ends[number] - self.starts[number]).max()), self.target.cores)
+        lengths = call.environment(int(self.made(number).max()), self.target.cores)
         return {s.name: align16(evaluate(s.bytes, lengths)) for s in call.bound.scratch}
 
     def scratch_bytes(self, number: int) -> int:
@@ -135,7 +179,22 @@ class RollSteps:
 
     def ring(self, number: int, every: int) -> tuple[RingPlan, int]:
         """The ring of a call's result if it is moved down before every `every`-th step, and the bytes that all moving
-        takes."""
+        takes; none where it is made again."""
+        if (number, every) not in self._rings:
+            self._rings[number, every] = self._ring(number, every)
+        return self._rings[number, every]
+
+    @cached_property
+    def _rings(self) -> dict[tuple[int, int], tuple[RingPlan, int]]:
+        return {}
+
+    def _ring(self, number: int, every: int) -> tuple[RingPlan, int]:
+        rows, again = self.calls[number].rows[self.calls[number].out.name], number in self.again
+        most, moved = (int(self.made(number).max()), 0) if again else self._sliding(number, every)
+        return RingPlan(self.calls[number].out.root, most, rows.bytes, rows.count, every, again), moved * rows.bytes
+
+    def _sliding(self, number: int, every: int) -> tuple[int, int]:
+        """Rows of a ring at most, and rows moved down in it."""
         most = base = moved = 0
         kept = self.kept[number].tolist()
         for step, (start, end) in enumerate(zip(self.starts[number].tolist(), self.ends[number].tolist(), strict=True)):
@@ -143,8 +202,7 @@ class RollSteps:
                 base = kept[step]
                 moved += start - base
             most = max(most, end - base)
-        rows = self.calls[number].rows[self.calls[number].out.name]
-        return RingPlan(self.calls[number].out.root, most, rows.bytes, rows.count, every), moved * rows.bytes
+        return most, moved
 
     # ---- figures ----
 
@@ -176,10 +234,12 @@ class RollSteps:
     @cached_property
     def computing(self) -> tuple[list[float], ...]:
         """Per call and step, the cycles of its start."""
-        rows = [(e - s).tolist() for e, s in zip(self.ends, self.starts, strict=True)]
-        return tuple(
-            [c.cycles(n, self.target) if n else 0.0 for n in made] for c, made in zip(self.calls, rows, strict=True)
-        )
+        return tuple(self.computing_of(i) for i in range(len(self.calls)))
+
+    def computing_of(self, number: int) -> list[float]:
+        """The cycles of a call's starts by step."""
+        call = self.calls[number]
+        return [call.cycles(n, self.target) if n else 0.0 for n in self.made(number).tolist()]
 
     @cached_property
     def computed(self) -> tuple[float, ...]:
@@ -193,7 +253,8 @@ class RollSteps:
 
 @dataclass(frozen=True)
 class RollPlan:
-    """A rolled group: `every[i]` says before which steps the ring of call i's result is moved down."""
+    """A rolled group: `every[i]` says before which steps the ring of call i's result is moved down; without it, what
+    the group takes where nothing is."""
 
     steps: RollSteps
     every: tuple[int, ...]
@@ -238,12 +299,11 @@ class RollPlan:
 _Rings = tuple[int, int, tuple[int, ...]]  # bytes of some rings, bytes moved down in them, before which steps
 
 
-def roll_plans(calls: Sequence[RollCall], step: int, stays: frozenset[str], target: Target, l1: int) -> list[RollPlan]:
+def roll_plans(steps: RollSteps, l1: int) -> list[RollPlan]:
     """The plans of one step size within `l1` bytes; none beats another in both L1 and rows moved down."""
-    steps = RollSteps(tuple(calls), step, stays, target)
     room = l1 - steps.fixed_bytes
     kept: list[_Rings] = [(0, 0, ())] if room >= 0 else []
-    for i in range(len(calls) - 1):
+    for i in range(len(steps.calls) - 1):
         options = _options(steps, i)
         kept = _unbeaten([(a + b, m + n, e + x) for a, m, e in kept for b, n, x in options if a + b <= room])
     return [RollPlan(steps, e) for _, _, e in kept]

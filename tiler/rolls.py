@@ -8,6 +8,7 @@ from math import ceil
 import numpy as np
 
 from fusion_engine.graph import FusedGraph
+from tiler.again import remade
 from tiler.chains import chains
 from tiler.choice import CallLayout, Choice
 from tiler.frontier import Frontier, empty, frontier
@@ -79,15 +80,28 @@ class Rolls:
             return empty(PARTS, 1), plans
         height = calls[-1].height
         for step in (*(s for s in STEPS if s < height), height):
-            found = roll_plans(calls, step, stays, self.target, self.target.budget("l1"))
+            found = roll_plans(RollSteps(calls, step, stays, self.target), self.target.budget("l1"))
             if not found:
                 break
             plans.extend(found)
+        kept = self._unbeaten(plans)
+        for steps in {id(p.steps): p.steps for p in plans}.values():
+            if self._may_gain(steps, kept):
+                plans.extend(p for s in remade(steps) for p in roll_plans(s, self.target.budget("l1")))
+        return self._unbeaten(plans), plans
+
+    def _unbeaten(self, plans: Sequence[RollPlan]) -> Frontier:
         if not plans:
-            return empty(PARTS, 1), plans
+            return empty(PARTS, 1)
         sizes = np.array([p.l1_bytes for p in plans], np.int64)
         keys = np.array([self._key(p) for p in plans], float)
-        return frontier(sizes, keys, np.arange(len(plans)).reshape(-1, 1)), plans
+        return frontier(sizes, keys, np.arange(len(plans)).reshape(-1, 1))
+
+    def _may_gain(self, steps: RollSteps, kept: Frontier) -> bool:
+        """Whether rows made again could beat all plans that keep them: they take no less L1, copying and computing, so
+        at best they save all that is moved down in the lowest rings."""
+        at = kept.at(steps.least_bytes)
+        return at is not None and self._key(RollPlan(steps, ())) < tuple(kept.keys[at].tolist())
 
     def _key(self, plan: RollPlan) -> tuple[float, ...]:
         o, (cycles, moved, transfers, tiles) = self.objective, plan.key
@@ -107,7 +121,9 @@ def roll_picks(plan: RollPlan) -> list[Picked]:
 def _notes(plan: RollPlan) -> tuple[str, ...]:
     if plan.steps.count == 1:
         return ("one after the other in L1: what a call reads from L2 arrives while those before it compute",)
-    return (f"rolled: {plan.steps.count} steps of {plan.steps.step} rows of the group's result",)
+    again = [r.root for r in plan.rings if r.again]
+    halos = f"; rows that steps share are made again of {', '.join(again)}" if again else ""
+    return (f"rolled: {plan.steps.count} steps of {plan.steps.step} rows of the group's result{halos}",)
 
 
 def _choice(plan: RollPlan, number: int) -> Choice:

@@ -180,7 +180,7 @@ class Group:
 @dataclass(frozen=True, slots=True)
 class Ring:
     """A tensor of which only rows are ever in L1: `rows` of `row_bytes` at byte `offset`, of `height` in all; those
-    still read move to its start before every `every`-th step."""
+    still read move to its start before every `every`-th step, or, `again`, each step makes all that it reads."""
 
     root: str
     offset: int
@@ -188,6 +188,7 @@ class Ring:
     row_bytes: int
     height: int
     every: int
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
+from unittest.mock import patch
 
 import numpy as np
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from fusion_engine.diagnostics import GapFuseError
-from fusion_engine.graph import Buffer, FusedGraph
+from fusion_engine.graph import Buffer, CallAttr, FusedGraph
 from fusion_engine.layouts import order_layouts
 from tests.emit.networks import Growing, _add, _conv, _depthwise, _pointwise, _pool, _residual
 from tests.emit.test_networks import SANITIZED, _check, _kernels, _target
-from tiler import Schedule, schedule
+from tiler import Schedule, Target, schedule
 from tiler.emit import emit
+from tiler.rolling import RollSteps
+from tiler.row_calls import RollCall
 from tiler.schedule import Roll
 
 
@@ -25,12 +30,32 @@ def images(draw: st.DrawFn) -> FusedGraph:
     shape = (1, draw(st.integers(2, 8)), draw(st.integers(10, 30)), draw(st.integers(6, 14)))
     g.buffers.append(Buffer("input", "int8", shape))
     x = "input"
-    layers = (_conv, _depthwise, _pointwise, _residual, _pool, _add)
+    layers = (_conv, _depthwise, _pointwise, _residual, _pool, _add, _dilated)
     for layer in draw(st.lists(st.sampled_from(layers), min_size=2, max_size=6)):
         x = layer(g, x)
     read = {b for c in g.calls for _, b in c.operands}
     outputs = tuple(b.name for b in g.buffers if b.data is None and b.name not in read)
     return FusedGraph("drawn", tuple(g.buffers), tuple(g.calls), ("input",), outputs)
+
+
+def _dilated(g: Growing, x: str) -> str:
+    """A window with a hole in it, of the height that it is given."""
+    n, c, h, w = g.shape(x)
+    k = g.draw(st.integers(1, 12))
+    attrs: dict[str, CallAttr] = {"pads": (2, 0, 2, 0), "dilations": (2, 1), "x_zero": g.draw(st.integers(-128, 127))}
+    return g.call("conv2d_i8", {"x": x, **g.weights(k, c, 3, 1)}, (n, k, h, w), attrs)
+
+
+@contextmanager
+def _made_again(chosen: int) -> Iterator[None]:
+    """Of every group the inner tensors that have a bit in `chosen` are made again, whatever it costs; no others."""
+
+    def forced(calls: tuple[RollCall, ...], step: int, stays: frozenset[str], target: Target) -> RollSteps:
+        again = frozenset(i for i in range(len(calls) - 1) if chosen >> i & 1)
+        return RollSteps(calls, step, stays, target, again)
+
+    with patch("tiler.rolls.RollSteps", forced), patch("tiler.rolls.remade", lambda _: []):
+        yield
 
 
 def _rolled(drawn: FusedGraph, l1: int, minimise: str = "bytes") -> tuple[FusedGraph, Schedule]:
@@ -48,6 +73,18 @@ def _rolled(drawn: FusedGraph, l1: int, minimise: str = "bytes") -> tuple[FusedG
 @given(images(), st.integers(800, 4000), st.sampled_from(("bytes", "cycles")), st.integers(0, 99))
 def test_rolled_c_equals_references_and_plan(drawn: FusedGraph, l1: int, minimise: str, seed: int) -> None:
     _check(*_rolled(drawn, l1, minimise), SANITIZED, seed)
+
+
+@settings(max_examples=6, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@given(images(), st.integers(800, 4000), st.integers(1, 63), st.integers(0, 99))
+def test_c_that_makes_rows_again_equals_references_and_plan(drawn: FusedGraph, l1: int, again: int, seed: int) -> None:
+    """Whichever tensors keep their rows and whichever are made again: skips, strides, holes in windows too."""
+    with _made_again(again):
+        graph, timetable = _rolled(drawn, l1)
+    rings = [ring for roll in timetable.rolls for ring in roll.rings]
+    assume(any(ring.again for ring in rings))
+    assert all(ring.again == bool(again >> i & 1) for roll in timetable.rolls for i, ring in enumerate(roll.rings))
+    _check(graph, timetable, SANITIZED, seed)
 
 
 def test_an_image_is_quantised_into_the_order_that_rolls() -> None:

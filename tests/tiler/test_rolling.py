@@ -49,11 +49,11 @@ def test_a_taller_ring_is_moved_down_less_often() -> None:
 
 
 def test_plans_of_one_step_size_trade_l1_for_moving() -> None:
-    plans = roll_plans(_chain(), 2, frozenset(), TARGET, 100_000)
+    plans = roll_plans(RollSteps(_chain(), 2, frozenset(), TARGET), 100_000)
     assert len(plans) > 2
     ranked = sorted(plans, key=lambda p: p.l1_bytes)
     cycles = [p.key[0] for p in ranked]
     assert cycles == sorted(cycles, reverse=True)
     least = ranked[0].l1_bytes
-    assert roll_plans(_chain(), 2, frozenset(), TARGET, least)
-    assert not roll_plans(_chain(), 2, frozenset(), TARGET, least - 1)
+    assert roll_plans(RollSteps(_chain(), 2, frozenset(), TARGET), least)
+    assert not roll_plans(RollSteps(_chain(), 2, frozenset(), TARGET), least - 1)

@@ -5,6 +5,7 @@ goes down the image, a few rows of the last result at a time.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tiler.emit.affine import Affine, greatest, least, number, term
 from tiler.emit.arguments import write_assignments, write_initialiser
@@ -86,13 +87,19 @@ def _write_roll(out: Lines, roll: Roll, units: Sequence[CallUnit]) -> None:
     title = f"{ends} go down the image together, {roll.step} rows of the last result a step"
     if roll.steps == 1:
         title = f"{ends} follow one another in L1: what a call reads from L2 arrives while those before it compute"
-    rings = [f"{r.root}: {r.rows} of {r.height} rows of {r.row_bytes} B at L1 + {r.offset}" for r in roll.rings]
+    rings = [
+        f"{r.root}: {r.rows} of {r.height} rows of {r.row_bytes} B at L1 + {r.offset}{_how(r)}" for r in roll.rings
+    ]
     _write_rows(out, roll, units)
+    _write_again(out, roll, units)
     out.add(*comment([title, *rings]))
     out.add(*steps_table(units[0].name, units[0].fetches))
     out.open(f"static void {roll_name(units)}(void)")
     out.add(f"int32_t done[{count}] = {{0}}, to[{count}], next[{count}]; /* rows of each call's result */")
-    out.add(f"int32_t base[{count - 1}] = {{0}}; /* the first row in each ring */")
+    if any(r.again for r in roll.rings):
+        out.add(f"int32_t from[{count - 1}], then[{count - 1}]; /* first rows of what is made again, now and next */")
+    if not all(r.again for r in roll.rings):
+        out.add(f"int32_t base[{count - 1}] = {{0}}; /* the first row in each ring */")
     tickets = [f"{side}_{i} = {{0}}" for i, u in enumerate(units) for side in ("in", "out") if _copied(u, side)]
     if tickets:
         out.add(*statement("gf_ticket", tickets))
@@ -104,10 +111,13 @@ def _write_roll(out: Lines, roll: Roll, units: Sequence[CallUnit]) -> None:
         table = table_name(units[0].name)
         out.add(f"gf_call_begin({roll.first});", f"fetch({table}[step][0], {table}[step][1]);")
     out.add("memcpy(to, next, sizeof to);", f"{rows}(step + 1, next);")
+    if any(r.again for r in roll.rings):
+        again = f"again_{units[0].name}"
+        out.add(f"{again}(done, from);", f"{again}(to, then);")
     for i, ring in enumerate(roll.rings):
         _write_slide(out, roll, units, i, ring)
-    for i, unit in enumerate(units):
-        _write_turn(out, roll, i, unit)
+    for i in range(count):
+        _write_turn(out, roll, units, i)
     out.add("memcpy(done, to, sizeof done);")
     out.close()
     out.add(*(f"gf_copy_settle(&out_{i});" for i, unit in enumerate(units) if _copied(unit, "out")))
@@ -133,29 +143,91 @@ def _write_first(out: Lines, roll: Roll, number: int, unit: CallUnit) -> None:
         out.add(f"gf_copy_bytes(GF_L2_L1, GF_IN, GF_L2({o.far}), {near(o)}, {o.span or o.tile_bytes}, &{on});")
 
 
+def _how(ring: Ring) -> str:
+    return ", made again where steps share them" if ring.again else ""
+
+
+def _write_again(out: Lines, roll: Roll, units: Sequence[CallUnit]) -> None:
+    """From where on what is made again is read."""
+    if not any(r.again for r in roll.rings):
+        return
+    out.add(*comment(["First rows of what is made again, in a step before which so many rows were done."]))
+    out.open(f"static void again_{units[0].name}(const int32_t *done, int32_t *from)")
+    for i in (i for i in reversed(range(len(roll.rings))) if roll.rings[i].again):
+        out.add(f"from[{i}] = {_rows_kept(roll, units, i)};")
+    out.close()
+    out.add("")
+
+
 def _write_slide(out: Lines, roll: Roll, units: Sequence[CallUnit], number: int, ring: Ring) -> None:
-    if ring.every >= roll.steps:
+    if ring.every >= roll.steps or ring.again:
         return
     keep = _rows_kept(roll, units, number)
     line = f"base[{number}] = gf_slide(GF_L1({ring.offset}), {ring.row_bytes}, base[{number}], {keep}, done[{number}]);"
     out.add(line if ring.every == 1 else f"if (step % {ring.every} == 0) {line}")
 
 
-def _write_turn(out: Lines, roll: Roll, number: int, unit: CallUnit) -> None:
+def _write_turn(out: Lines, roll: Roll, units: Sequence[CallUnit], number: int) -> None:
     """One call in one step: its rows must be there and its last results have left; the next rows are asked for as soon
     as these are used."""
-    bases = "".join(f", base[{_number(roll, o)}]" for o in _in_rings(unit))
+    unit = units[number]
+    bases = "".join(f", {_base(roll, _number(roll, o))}" for o in _in_rings(unit))
     copies = _travelling(unit)
     out.add(f"gf_call_begin({roll.first + number});")
-    out.open(f"if (to[{number}] > done[{number}])")
+    out.open(f"if ({_runs(roll, units, number, _NOW)})")
     out.add(*(f"gf_copy_settle(&{side}_{number});" for side in ("in", "out") if _copied(unit, side)))
-    out.add(f"run_{unit.name}(done[{number}], to[{number}]{bases});")
+    out.add(f"run_{unit.name}({_first(roll, number)}, to[{number}]{bases});")
     for copy in (c for c in copies if c.is_output):
         out.add(start_line(copy, {"from": f"done[{number}]", "to": f"to[{number}]"}, 0, f"out_{number}"))
     out.close()
     for copy in (c for c in copies if not c.is_output):
-        line = start_line(copy, {"from": f"to[{number}]", "to": f"next[{number}]"}, 0, f"in_{number}")
-        out.add(f"if (next[{number}] > to[{number}]) {line}")
+        at = {"from": _first(roll, number, _NEXT), "to": f"next[{number}]"}
+        out.add(f"if ({_runs(roll, units, number, _NEXT)}) {start_line(copy, at, 0, f'in_{number}')}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """The C arrays that say of a step, per call, how many rows were done before it, the first row of what it makes
+    again, and how many rows are done behind it."""
+
+    done: str
+    again: str
+    to: str
+
+
+_NOW, _NEXT = _Step("done", "from", "to"), _Step("to", "then", "next")
+
+
+def _first(roll: Roll, number: int, step: _Step = _NOW) -> str:
+    """The first row that a call makes in a step."""
+    return f"{step.again if _again(roll, number) else step.done}[{number}]"
+
+
+def _base(roll: Roll, number: int) -> str:
+    """The first row in a ring."""
+    return f"{'from' if _again(roll, number) else 'base'}[{number}]"
+
+
+def _again(roll: Roll, number: int) -> bool:
+    return number < len(roll.rings) and roll.rings[number].again
+
+
+def _runs(roll: Roll, units: Sequence[CallUnit], number: int, step: _Step) -> str:
+    """Whether a call makes rows in a step: new ones, or those made again that some call reads."""
+    new = f"{step.to}[{number}] > {_first(roll, number, step)}"
+    if not _again(roll, number):
+        return new
+    behind = dict.fromkeys(_behind(roll, units, number))
+    if step == _NOW and len(units) - 1 in behind:  # which runs in every step that there is
+        return new
+    read = " || ".join(f"{step.to}[{j}] > {step.done}[{j}]" for j in behind)
+    return f"{f'({read})' if len(behind) > 1 else read} && {new}"
+
+
+def _behind(roll: Roll, units: Sequence[CallUnit], number: int) -> list[int]:
+    """The calls behind one whose result is made again that read it, themselves or through more that is made again."""
+    readers = [j for j, _ in _readers(roll, units, number)]
+    return [k for j in readers for k in (_behind(roll, units, j) if _again(roll, j) else [j])]
 
 
 def _number(roll: Roll, o: OperandPlan) -> int:
@@ -195,10 +267,10 @@ def _rows_read(roll: Roll, units: Sequence[CallUnit], ring: int) -> Affine:
 
 
 def _rows_kept(roll: Roll, units: Sequence[CallUnit], ring: int) -> Affine:
-    """The first row that a reader still needs."""
+    """The first row that a reader needs, now or later."""
     kept = term(f"done[{ring}]")
     for j, o in _readers(roll, units, ring):
-        done = term(f"done[{j}]")
+        done = term(_first(roll, j))
         start = done if roll.axes[j][1] > 1 else _box(roll, units, j, o, done, number(1)).start
         kept = least(kept, start)
     return kept
