@@ -211,8 +211,10 @@ def _groups(report: Report) -> list[str]:
     )
     stay = sum(len(g["stay"]) for g in fused)
     calls = sum(len(g["calls"]) for g in fused)
-    rows = sum(ring["rows"] < ring["height"] for g in fused for r in g["rolls"] for ring in r["rings"])
+    rings = [ring for g in fused for r in g["rolls"] for ring in r["rings"]]
+    rows, again = sum(r["rows"] < r["height"] for r in rings), sum(r["again"] for r in rings)
     rolled = f", {rows} {'passes' if rows == 1 else 'pass'} by rows" if rows else ""
+    rolled += f" ({again} made again where steps share rows)" if again else ""
     over = sum(c["trailing"] is not None for c in report["calls"])
     rolled += f", {counted(over, 'result')} over {'its input' if over == 1 else 'their inputs'}" if over else ""
     staying = "1 tensor stays in L1" if stay == 1 else f"{stay} tensors stay in L1"

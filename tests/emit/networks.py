@@ -30,9 +30,16 @@ class Growing:
         self.buffers.append(Buffer(name, str(data.dtype), data.shape, data=data))
         return name
 
-    def call(self, kernel: str, operands: dict[str, str], shape: tuple[int, ...], attrs: dict[str, CallAttr]) -> str:
+    def call(
+        self,
+        kernel: str,
+        operands: dict[str, str],
+        shape: tuple[int, ...],
+        attrs: dict[str, CallAttr],
+        dtype: str = "int8",
+    ) -> str:
         name = f"{kernel}_{len(self.calls)}"
-        self.buffers.append(Buffer(f"{name}.y", "int8", shape))
+        self.buffers.append(Buffer(f"{name}.y", dtype, shape))
         filled = fill_attrs(self.kernels[kernel], attrs)
         origin = Provenance("drawn", "test", "", (name,))
         self.calls.append(

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import combinations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fusion_engine.expr import Apply, Num
+from fusion_engine.graph import FusedGraph
 from tests.tiler.calls import TARGET
 from tests.tiler.networks import KERNELS, Builder
+from tiler.again import remade
 from tiler.options import call_options
 from tiler.roll_time import Moves, times
 from tiler.rolling import RollSteps, roll_plans
@@ -33,11 +42,12 @@ def test_constants_of_later_calls_come_behind_earlier_ones_and_the_last_result_i
 def _chain() -> tuple[RollCall, ...]:
     b = Builder()
     x = b.tensor(8, 24, 8)
-    graph = b.graph([x], [b.conv(b.conv(x, 8), 8)])
-    calls = [
-        next(r for c in o.bound if (r := roll_call(graph, c)) is not None) for o in call_options(graph, KERNELS, TARGET)
-    ]
-    return tuple(calls)
+    return _rolling(b.graph([x], [b.conv(b.conv(x, 8), 8)]))
+
+
+def _rolling(graph: FusedGraph) -> tuple[RollCall, ...]:
+    options = call_options(graph, KERNELS, TARGET)
+    return tuple(next(r for c in o.bound if (r := roll_call(graph, c)) is not None) for o in options)
 
 
 def test_a_taller_ring_is_moved_down_less_often() -> None:
@@ -46,6 +56,53 @@ def test_a_taller_ring_is_moved_down_less_often() -> None:
     rings = {every: steps.ring(0, every) for every in (1, 2, 4, steps.count)}
     assert [r.rows for r, _ in rings.values()] == [4, 6, 10, 24]
     assert [moved for _, moved in rings.values()] == [11 * 128, 5 * 128, 2 * 128, 0]
+
+
+def test_rows_made_again_are_never_moved_and_widen_what_is_read_for_them() -> None:
+    """Three rows of the first result a step and one on either side: of its input those and one more on either side."""
+    kept = RollSteps(_chain(), 3, frozenset(), TARGET)
+    again = replace(kept, again=frozenset([0]))
+    assert kept.made(0).tolist() == [4, 3, 3, 3, 3, 3, 3, 2]
+    assert again.made(0).tolist() == [4, 5, 5, 5, 5, 5, 5, 4]
+    assert again.made(1).tolist() == [3] * 8
+    ring, moved = again.ring(0, 1)
+    assert (ring.rows, ring.again, moved) == (5, True, 0)
+    x, wider = (m[0][0] for m in (kept.moves, again.moves))
+    assert x is not None
+    assert wider is not None
+    assert (x.tile, wider.tile) == (5 * 64, 7 * 64)
+    assert wider.total - x.total == 2 * 64 * 7
+
+
+@st.composite
+def _short_chains(draw: st.DrawFn) -> tuple[RollCall, ...]:
+    """Three or four calls, some sums with an earlier tensor, each so many times quicker than it says."""
+    b = Builder()
+    made = [b.tensor(4, 24, 4)]
+    for layer in draw(st.lists(st.sampled_from((b.conv, b.depthwise, b.add)), min_size=3, max_size=4)):
+        other = {b.conv: 4, b.add: draw(st.sampled_from(made))}.get(layer)
+        made.append(layer(made[-1], other) if other is not None else layer(made[-1]))  # type: ignore[operator]
+    calls = _rolling(b.graph([made[0]], [made[-1]]))
+    rates = draw(st.lists(st.sampled_from((1, 16, 64, 256)), min_size=len(calls), max_size=len(calls)))
+    return tuple(
+        replace(c, bound=replace(c.bound, cycles=Apply("/", (c.bound.cycles, Num(rate)))), memo={})
+        for c, rate in zip(calls, rates, strict=True)
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(_short_chains(), st.integers(1, 8))
+def test_the_tensors_weighed_are_those_that_pay(calls: tuple[RollCall, ...], step: int) -> None:
+    """Where copies take no time no other set of tensors made again is quicker in any L1."""
+    hop = replace(TARGET.hops["l2_l1"], start=0, latency=0, per_run=0, bytes_per_cycle=1e9)
+    steps = RollSteps(calls, step, frozenset(), replace(TARGET, hops={**TARGET.hops, "l2_l1": hop}))
+    inner = range(len(calls) - 1)
+    every = [replace(steps, again=frozenset(s)) for n in range(len(calls)) for s in combinations(inner, n)]
+    all_plans, weighed = (
+        [p for s in sets for p in roll_plans(s, 100_000)] for sets in (every, [steps, *remade(steps)])
+    )
+    for plan in all_plans:
+        assert any(p.l1_bytes <= plan.l1_bytes and p.key[0] <= plan.key[0] for p in weighed)
 
 
 def test_plans_of_one_step_size_trade_l1_for_moving() -> None:
