@@ -75,7 +75,7 @@ def test_rolled_c_equals_references_and_plan(drawn: FusedGraph, l1: int, minimis
     _check(*_rolled(drawn, l1, minimise), SANITIZED, seed)
 
 
-@settings(max_examples=6, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(max_examples=4, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(images(), st.integers(800, 4000), st.integers(1, 63), st.integers(0, 99))
 def test_c_that_makes_rows_again_equals_references_and_plan(drawn: FusedGraph, l1: int, again: int, seed: int) -> None:
     """Whichever tensors keep their rows and whichever are made again: skips, strides, holes in windows too."""
