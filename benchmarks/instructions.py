@@ -9,8 +9,9 @@ import struct
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -18,12 +19,12 @@ from random import Random
 
 import numpy as np
 
+from benchmarks.call_makers import KernelCall
 from fusion_engine.expr import evaluate
+from fusion_engine.graph import FusedGraph
 from fusion_engine.kernels.descriptor import Implementation, Kernel
-from gap_fuse.proof.tiles import Declined, bind_kernel
 from gap_fuse.proof.tiles.building import COMPILER
 from gap_fuse.proof.tiles.l1 import L1
-from gap_fuse.proof.tiles.one_call import Attrs, Operands
 from gap_fuse.proof.tiles.running import TiledRun
 from tiler.bound import BoundAxis, BoundCall
 from tiler.emit.fill import Tile
@@ -32,7 +33,7 @@ from tiler.emit.sources import KernelSource, common_headers, kernel_source
 CORES = 8
 # As the emitted Makefile optimises; with SSE4.1 a lane's product is one instruction, as on the machines that are meant.
 FLAGS = ("-std=c99", "-O2", "-w", *(("-msse4.1",) if platform.machine() == "x86_64" else ()))
-LIBRARY = ("-std=c99", "-O1", "-shared", "-fPIC")  # what the recorder loads, and never runs
+BOUND_EARLY = ("-Wl,-z,now",)  # else the first call of memcpy looks it up, for a thousand instructions
 CALLGRIND = ("valgrind", "--tool=callgrind", "--collect-atstart=no", "--callgrind-out-file=out")
 HEADER = Path("/usr/include/valgrind/callgrind.h")
 
@@ -44,11 +45,12 @@ HARNESS = """
 static int core;
 int gf_core_id(void) { return core; }
 int gf_core_count(void) { return CORES; }
-void SYMBOL(const void *);
+DECLARATIONS
+static void (*const functions[])(const void *) = {NAMES};
 int main(int argc, char **argv) {
   FILE *f = fopen(argv[argc - 1], "rb");
-  unsigned head[3];
-  while (fread(head, 4, 3, f) == 3) {
+  unsigned head[4];
+  while (fread(head, 4, 4, f) == 4) {
     char *args = aligned_alloc(64, head[0] / 64 * 64 + 64), *l1 = aligned_alloc(64, head[1] / 64 * 64 + 64);
     if (fread(args, 1, head[0], f) != head[0] || fread(l1, 1, head[1], f) != head[1]) return 1;
     for (unsigned i = 0; i < head[2]; i++) {
@@ -59,7 +61,7 @@ int main(int argc, char **argv) {
     }
     for (core = 0; core < CORES; core++) {
       CALLGRIND_TOGGLE_COLLECT;
-      SYMBOL(args);
+      functions[head[3]](args);
       CALLGRIND_TOGGLE_COLLECT;
       CALLGRIND_DUMP_STATS;
     }
@@ -87,18 +89,32 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
-    """One kind of tile: its arguments and L1 as the harness reads them, and what the formula says."""
+class Case:
+    """One implementation on one call, in several tilings."""
 
-    record: bytes
+    implementation: Implementation
+    bound: tuple[FusedGraph, BoundCall]
+    call: KernelCall
+    tilings: Sequence[Mapping[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """One kind of tile: its arguments and L1 as the harness reads them, the function that is called, and what the
+    formula says."""
+
+    args: bytes
+    image: bytes
+    pointers: bytes
+    symbol: str
     formula: float
 
 
 class _Recorder(TiledRun):
     """Keeps what each tile is called with instead of calling it; tiles with the same numbers once."""
 
-    def record(self, tiles: Mapping[str, int]) -> tuple[dict[bytes, Recorded], Counter[bytes]]:
-        self.kinds: dict[bytes, Recorded] = {}
+    def record(self, tiles: Mapping[str, int]) -> tuple[dict[bytes, _Kind], Counter[bytes]]:
+        self.kinds: dict[bytes, _Kind] = {}
         self.times: Counter[bytes] = Counter()
         self.all_tiles(tiles)
         return self.kinds, self.times
@@ -111,7 +127,12 @@ class _Recorder(TiledRun):
         numbers = bytes(self._without_places(args))
         self.times[numbers] += 1
         if numbers not in self.kinds:
-            self.kinds[numbers] = Recorded(_record(args, self._pointers(args), l1), self._formula(tile))
+            image, pointers = _image(self._pointers(args), l1)
+            self.kinds[numbers] = _Kind(bytes(args), image, pointers, self.source.symbol, self._formula(tile))
+
+    @cached_property
+    def source(self) -> KernelSource:
+        return kernel_source(self.kernel, self.implementation, dict(self.bound.attrs), self.variadic)
 
     def _pointers(self, args: ctypes.Structure) -> list[tuple[str, int]]:
         found = [(m.name, m.of) for m in self.members if m.kind in ("pointer", "scratch", "accumulator")]
@@ -131,62 +152,70 @@ class _Recorder(TiledRun):
         return float(evaluate(self.bound.cycles, environment))
 
 
-def _record(args: ctypes.Structure, pointers: Sequence[tuple[str, int]], l1: L1) -> bytes:
-    places, image = {}, b""
+def _image(pointers: Sequence[tuple[str, int]], l1: L1) -> tuple[bytes, bytes]:
+    """L1, and where in the arguments its places go."""
+    places, image = dict[str, int](), b""
     for name, _ in pointers:
         if name not in places:
             places[name] = len(image)
             data = l1.bytes_of(name).tobytes()
             image += data + bytes(-len(data) % 64 + 64)
-    fixes = b"".join(struct.pack("II", at, places[name]) for name, at in pointers)
-    return struct.pack("III", ctypes.sizeof(args), len(image), len(pointers)) + bytes(args) + image + fixes
+    return image, b"".join(struct.pack("II", at, places[name]) for name, at in pointers)
 
 
-def measure(
-    kernel: Kernel,
-    implementation: Implementation,
-    operands: Operands,
-    attrs: Attrs,
-    tilings: Iterable[Mapping[str, int]],
-) -> list[Measured]:
-    """Each tiling's formula and instructions, in order. Raises Declined, NoValgrindError."""
-    bound = bind_kernel(kernel, implementation, operands, attrs)
-    if isinstance(bound, str):
-        raise Declined(bound)
+def measure(kernel: Kernel, cases: Sequence[Case]) -> list[list[Measured]]:
+    """Of each case, each tiling's formula and instructions, in order. Raises NoValgrindError."""
     if not HEADER.is_file() or shutil.which("valgrind") is None:
         raise NoValgrindError("valgrind with its headers is not installed")
-    run = _Recorder(
-        kernel, implementation, *bound, operands, CORES, np.random.default_rng(0), ("-O1", "-shared", "-fPIC")
-    )
-    recorded = [(tiles, *run.record(tiles)) for tiles in tilings]
-    known: dict[bytes, Recorded] = {}
-    for _, kinds, _ in recorded:
-        known |= {k: r for k, r in kinds.items() if k not in known}
-    source = kernel_source(kernel, implementation, dict(bound[1].attrs), run.variadic)
-    counted = dict(zip(known, _count(kernel, source, [r.record for r in known.values()]), strict=True))
-    return [
-        Measured(
-            tiles,
-            sum(known[k].formula * n for k, n in times.items()),
-            sum(counted[k] * n for k, n in times.items()),
-            times.total(),
-        )
-        for tiles, _, times in recorded
+    runs = [
+        _Recorder(kernel, c.implementation, *c.bound, c.call.operands, CORES, np.random.default_rng(0), FLAGS)
+        for c in cases
     ]
+    recorded = [[(tiles, *run.record(tiles)) for tiles in c.tilings] for run, c in zip(runs, cases, strict=True)]
+    known = [{n: k for _, kinds, _ in one for n, k in kinds.items()} for one in recorded]
+    counted = iter(_count(kernel, [r.source for r in runs], [k for kinds in known for k in kinds.values()]))
+    found: list[list[Measured]] = []
+    for one, kinds in zip(recorded, known, strict=True):
+        instructions = {n: next(counted) for n in kinds}
+        found.append([_measured(tiles, times, kinds, instructions) for tiles, _, times in one])
+    return found
 
 
-def _count(kernel: Kernel, source: KernelSource, records: Sequence[bytes]) -> list[int]:
-    """The busiest core's instructions of each record."""
+def _measured(
+    tiles: Mapping[str, int], times: Counter[bytes], kinds: Mapping[bytes, _Kind], instructions: Mapping[bytes, int]
+) -> Measured:
+    return Measured(
+        tiles,
+        sum(kinds[k].formula * n for k, n in times.items()),
+        sum(instructions[k] * n for k, n in times.items()),
+        times.total(),
+    )
+
+
+def _count(kernel: Kernel, sources: Sequence[KernelSource], kinds: Sequence[_Kind]) -> list[int]:
+    """The busiest core's instructions of each kind of tile."""
+    by_symbol = {s.symbol: s for s in sources}
+    symbols = list(by_symbol)
+    records = [_record(k, symbols.index(k.symbol)) for k in kinds]
+    harness = HARNESS.replace("CORES", str(CORES)).replace("NAMES", ", ".join(symbols))
+    harness = harness.replace("DECLARATIONS", "\n".join(f"void {s}(const void *);" for s in symbols))
     with tempfile.TemporaryDirectory(prefix="gap-fuse-cycles-") as name:
         folder = Path(name)
-        for file, text in {**common_headers({kernel.name: kernel}), **source.files}.items():
+        files = dict(common_headers({kernel.name: kernel})) | {f: t for s in sources for f, t in s.files.items()}
+        for file, text in files.items():
             (folder / file).write_text(text)
-        (folder / "harness.c").write_text(HARNESS.replace("SYMBOL", source.symbol).replace("CORES", str(CORES)))
+        (folder / "harness.c").write_text(harness)
         (folder / "tiles.bin").write_bytes(b"".join(records))
-        _run([COMPILER, *FLAGS, "-I.", source.unit, "harness.c", "-lm", "-o", "harness"], folder)
+        units = dict.fromkeys(s.unit for s in by_symbol.values())
+        _run([COMPILER, *FLAGS, *BOUND_EARLY, "-I.", *units, "harness.c", "-lm", "-o", "harness"], folder)
         _run([*CALLGRIND, "./harness", "tiles.bin"], folder)
         parts = [_total(folder / f"out.{i}") for i in range(1, CORES * len(records) + 1)]
     return [max(parts[i : i + CORES]) for i in range(0, len(parts), CORES)]
+
+
+def _record(kind: _Kind, function: int) -> bytes:
+    sizes = struct.pack("IIII", len(kind.args), len(kind.image), len(kind.pointers) // 8, function)
+    return sizes + kind.args + kind.image + kind.pointers
 
 
 def _run(command: Sequence[str], folder: Path) -> None:

@@ -2,92 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 
-import numpy as np
-
-from fusion_engine.graph import CallAttr
-
-Arrays = dict[str, np.ndarray]
-
-
-@dataclass(frozen=True, slots=True)
-class KernelCall:
-    """Operands in logical order, and attributes."""
-
-    operands: Arrays
-    attrs: Mapping[str, CallAttr]
-
-
-def _values(kernel: str, *shape: int) -> np.ndarray:
-    rng = np.random.default_rng(len(shape))
-    if kernel.endswith("_f32"):
-        return rng.standard_normal(shape).astype(np.float32)
-    return rng.integers(-128, 128, shape).astype(np.int8)
-
-
-def _ending(kernel: str, k: int) -> Arrays:
-    if kernel.endswith("_f32"):
-        return {"bias": np.ones(k, np.float32)}
-    return {"bias": np.ones(k, np.int32), "mul": np.full(k, 2**30, np.int32), "shift": np.full(k, 39, np.uint8)}
-
-
-def _conv(kernel: str, c: int, size: int, k: int, window: int, **attrs: CallAttr) -> KernelCall:
-    groups = attrs.get("groups", 1)
-    assert isinstance(groups, int)
-    x, weight = _values(kernel, 1, c, size, size), _values(kernel, k, c // groups, window, window)
-    return KernelCall({"x": x, "weight": weight, **_ending(kernel, k)}, {"pads": (window // 2,) * 4, **attrs})
-
-
-def _depthwise(kernel: str, c: int, size: int, **attrs: CallAttr) -> KernelCall:
-    x, weight = _values(kernel, 1, c, size, size), _values(kernel, c, 1, 3, 3)
-    return KernelCall({"x": x, "weight": weight, **_ending(kernel, c)}, {"pads": (1, 1, 1, 1), **attrs})
-
-
-def _pointwise(kernel: str, c: int, size: int, k: int) -> KernelCall:
-    x, weight = _values(kernel, 1, c, size, size), _values(kernel, k, c, 1, 1)
-    return KernelCall({"x": x, "weight": weight, **_ending(kernel, k)}, {})
-
-
-def _linear(kernel: str, m: int, k: int, j: int) -> KernelCall:
-    return KernelCall({"x": _values(kernel, m, k), "weight": _values(kernel, j, k), **_ending(kernel, j)}, {})
-
-
-def _matmul(kernel: str, z: int, m: int, k: int, j: int) -> KernelCall:
-    attrs: dict[str, CallAttr] = {} if kernel.endswith("_f32") else {"mul": 2**30, "shift": 39}
-    return KernelCall({"a": _values(kernel, z, m, k), "b": _values(kernel, z, k, j)}, attrs)
-
-
-def _pool(kernel: str, c: int, size: int, window: int, stride: int) -> KernelCall:
-    attrs: dict[str, CallAttr] = {"kernel": (window, window), "strides": (stride, stride), "pads": (0, 0, 0, 0)}
-    return KernelCall({"x": _values(kernel, 1, c, size, size)}, attrs)
-
-
-def _one(kernel: str, *shape: int, **attrs: CallAttr) -> KernelCall:
-    return KernelCall({"x": _values(kernel, *shape)}, attrs)
-
-
-def _two(kernel: str, *shape: int, **attrs: CallAttr) -> KernelCall:
-    return KernelCall({"a": _values(kernel, *shape), "b": _values(kernel, *shape)}, attrs)
-
-
-def _norm(kernel: str, *shape: int) -> KernelCall:
-    return KernelCall({"x": _values(kernel, *shape), "gamma": np.ones(shape[-1], np.float32)}, {})
-
-
-def _gru(kernel: str, t: int, n: int, u: int) -> KernelCall:
-    return KernelCall({"x": _values(kernel, t, n, 3, u), "r": _values(kernel, 3, u, u)}, {"linear_before_reset": 1})
-
-
-def _lstm(kernel: str, t: int, n: int, u: int) -> KernelCall:
-    return KernelCall({"x": _values(kernel, t, n, 4, u), "r": _values(kernel, 4, u, u)}, {})
-
-
-def _attention(kernel: str, h: int, t: int, d: int) -> KernelCall:
-    q, k, v = _values(kernel, 1, h, t, d), _values(kernel, 1, h, d, t), _values(kernel, 1, h, t, d)
-    return KernelCall({"q": q, "k": k, "v": v}, {"scale": 0.125})
-
+from benchmarks.call_makers import (
+    KernelCall,
+    attention,
+    avgpool_i8,
+    broadcast,
+    channels,
+    conv,
+    depthwise,
+    gru,
+    indices,
+    linear,
+    lstm,
+    matmul,
+    norm,
+    of,
+    one,
+    pointwise,
+    pool,
+    resize,
+    rnn,
+    rotary,
+    scatter,
+    transposed,
+    two,
+    values,
+    where,
+)
 
 Makers = list[Callable[[str], KernelCall]]
 
@@ -101,51 +44,147 @@ CALLS: dict[str, Makers] = {
         "conv2d_f32",
         "conv2d_i8",
         calls=[
-            lambda n: _conv(n, 16, 16, 32, 3),
-            lambda n: _conv(n, 3, 24, 16, 3, strides=(2, 2)),
-            lambda n: _conv(n, 32, 9, 40, 3),
-            lambda n: _conv(n, 16, 12, 16, 3, groups=4),
+            lambda n: conv(n, 16, 16, 32, 3),
+            lambda n: conv(n, 32, 9, 40, 3),
+            lambda n: conv(n, 3, 24, 16, 3, strides=(2, 2)),
+            lambda n: conv(n, 16, 12, 16, 3, groups=4),
         ],
     ),
     **_alike(
         "depthwise_f32",
         "depthwise_i8",
-        calls=[lambda n: _depthwise(n, 24, 16), lambda n: _depthwise(n, 64, 9, strides=(2, 2))],
+        calls=[lambda n: depthwise(n, 24, 16), lambda n: depthwise(n, 64, 9, strides=(2, 2))],
     ),
     **_alike(
         "pointwise_f32",
         "pointwise_i8",
-        calls=[lambda n: _pointwise(n, 32, 12, 48), lambda n: _pointwise(n, 128, 5, 72)],
+        calls=[lambda n: pointwise(n, 32, 12, 48), lambda n: pointwise(n, 128, 5, 72)],
     ),
-    **_alike("linear_f32", "linear_i8", calls=[lambda n: _linear(n, 1, 640, 128), lambda n: _linear(n, 9, 64, 100)]),
-    **_alike(
-        "matmul_f32", "matmul_i8", calls=[lambda n: _matmul(n, 2, 24, 32, 40), lambda n: _matmul(n, 4, 9, 64, 16)]
-    ),
+    **_alike("linear_f32", "linear_i8", calls=[lambda n: linear(n, 1, 640, 128), lambda n: linear(n, 9, 64, 100)]),
+    **_alike("matmul_f32", "matmul_i8", calls=[lambda n: matmul(n, 2, 24, 32, 40), lambda n: matmul(n, 4, 9, 64, 16)]),
     **_alike(
         "maxpool_f32",
         "maxpool_i8",
         "avgpool_f32",
-        "avgpool_i8",
-        calls=[lambda n: _pool(n, 24, 24, 2, 2), lambda n: _pool(n, 12, 17, 3, 1)],
+        calls=[lambda n: pool(n, 24, 24, 2, 2), lambda n: pool(n, 12, 17, 3, 1)],
     ),
     **_alike(
-        "global_avgpool_f32",
-        "global_avgpool_i8",
         "global_maxpool_f32",
         "global_maxpool_i8",
-        calls=[lambda n: _one(n, 1, 96, 9, 9)],
+        calls=[lambda n: one(n, 1, 96, 9, 9), lambda n: one(n, 3, 40, 5, 5)],
     ),
-    "softmax_f32": [lambda n: _one(n, 30, 64), lambda n: _one(n, 3, 200)],
-    "add_f32": [lambda n: _two(n, 1, 24, 17, 16), lambda n: _two(n, 40, 30)],
-    "mul_f32": [lambda n: _two(n, 1, 24, 17, 16)],
-    "add_i8": [lambda n: _two(n, 1, 24, 17, 16, ma=3, mb=5, shift=4), lambda n: _two(n, 40, 30, ma=3, mb=5, shift=4)],
-    "map_f32": [
-        lambda n: KernelCall({"x0": _values(n, 24, 17, 16)}, {"expr": "mul(sigmoid(x0), x0)"}),
+    "avgpool_i8": [lambda n: avgpool_i8(n, 24, 24, 2, 2), lambda n: avgpool_i8(n, 12, 17, 3, 1)],
+    "global_avgpool_f32": [lambda n: one(n, 1, 96, 9, 9, factor=1 / 81), lambda n: one(n, 3, 40, 5, 5, factor=0.04)],
+    "global_avgpool_i8": [
+        lambda n: one(n, 1, 96, 9, 9, mul=2**30, shift=36),
+        lambda n: one(n, 3, 40, 5, 5, mul=2**30, shift=35),
     ],
-    "layernorm_f32": [lambda n: _norm(n, 30, 64), lambda n: _norm(n, 6, 200)],
-    "rmsnorm_f32": [lambda n: _norm(n, 30, 64)],
-    "groupnorm_f32": [lambda n: _one(n, 1, 12, 4, 80)],
-    "gru_f32": [lambda n: _gru(n, 6, 1, 64), lambda n: _gru(n, 4, 9, 32)],
-    "lstm_f32": [lambda n: _lstm(n, 6, 1, 64)],
-    "attention_f32": [lambda n: _attention(n, 2, 24, 32)],
+    **_alike(
+        "conv_transpose_f32",
+        "conv_transpose_i8",
+        calls=[lambda n: transposed(n, 16, 12, 24), lambda n: transposed(n, 16, 9, 16, groups=4)],
+    ),
+    **_alike(
+        "softmax_f32",
+        "log_softmax_f32",
+        "argmax_f32",
+        "argmax_i8",
+        calls=[lambda n: one(n, 30, 64), lambda n: one(n, 5, 9, 20)],
+    ),
+    "softmax_i8": [
+        lambda n, shape=shape: KernelCall(
+            {"x": values(n, *shape), "table": of("uint32", 256)}, {"mul": 2**30, "shift": 22}
+        )
+        for shape in ((30, 64), (5, 9, 20))
+    ],
+    **_alike(
+        "add_f32", "sub_f32", "mul_f32", "div_f32", calls=[lambda n: two(n, 1, 24, 17, 16), lambda n: broadcast(n)]
+    ),
+    "add_i8": [
+        lambda n: two(n, 1, 24, 17, 16, ma=3, mb=5, shift=4),
+        lambda n: broadcast(n, ma=3, mb=5, shift=4),
+    ],
+    "mul_i8": [
+        lambda n: two(n, 1, 24, 17, 16, mul=2**30, shift=36),
+        lambda n: broadcast(n, mul=2**30, shift=36),
+    ],
+    "reduce_f32": [lambda n: one(n, 30, 64, op="mean"), lambda n: one(n, 5, 9, 20, op="sum")],
+    "cast": [
+        lambda _: KernelCall({"x": of("float32", 24, 17, 16)}, {"have": "float32", "to": "int8"}, {"y": "int8"}),
+        lambda _: KernelCall({"x": of("int32", 40, 30)}, {"have": "int32", "to": "float32"}, {"y": "float32"}),
+    ],
+    "copy": [
+        lambda _: KernelCall({"x": of("int8", 24, 17, 16)}, {}, orders={"x": (1, 2, 0)}),
+        lambda _: KernelCall({"x": of("float32", 9, 30, 20)}, {}, orders={"x": (2, 0, 1)}),
+    ],
+    "expand": [
+        lambda _: KernelCall({"x": of("float32", 24, 1, 16)}, {"shape": (24, 17, 16)}),
+        lambda _: KernelCall({"x": of("int8", 1, 40, 30)}, {"shape": (4, 40, 30)}),
+    ],
+    "flip_sign_u8": [lambda _, s=s: KernelCall({"x": of("uint8", *s)}, {}) for s in ((24, 17, 16), (40, 31))],
+    "flip_sign_i8": [lambda _, s=s: KernelCall({"x": of("int8", *s)}, {}) for s in ((24, 17, 16), (40, 31))],
+    "lut_i8": [
+        lambda _, s=s: KernelCall({"x": of("int8", *s), "table": of("int8", 256)}, {}) for s in ((24, 17, 16), (40, 31))
+    ],
+    "requantize_i8": [lambda n, s=s: one(n, *s, mul=2**30, shift=31) for s in ((24, 17, 16), (40, 31))],
+    "cumsum_f32": [lambda n: one(n, 5, 24, 17), lambda n: one(n, 9, 30, 4)],
+    "cumsum_int": [lambda _, s=s: KernelCall({"x": of("int32", *s)}, {}) for s in ((5, 24, 17), (9, 30, 4))],
+    "gather": [
+        lambda _: KernelCall({"x": of("float32", 3, 30, 40), "indices": indices(30, 25)}, {}),
+        lambda _: KernelCall({"x": of("int8", 9, 20, 7), "indices": indices(20, 40)}, {}),
+    ],
+    "gather_elements": [
+        lambda _, s=s: KernelCall({"x": of("float32", *s), "indices": indices(s[1], *s)}, {})
+        for s in ((3, 30, 40), (9, 20, 7))
+    ],
+    "lrn_f32": [lambda n: one(n, 2, 24, 90, size=5), lambda n: one(n, 5, 12, 40, size=3)],
+    "map_int": [
+        lambda _, s=s: KernelCall(
+            {"x0": of("int32", *s), "x1": of("int32", *s)},
+            {"expr": "add(mul(x0, 3), x1)", "have": "int32", "to": "int32"},
+            {"y": "int32"},
+        )
+        for s in ((24, 17, 16), (40, 31))
+    ],
+    "pad_f32": [lambda n: one(n, 1, 12, 17, 16, pads=(0, 0, 1, 1, 0, 0, 1, 1))],
+    "pad_i8": [lambda n: one(n, 1, 12, 17, 16, pads=(0, 0, 1, 1, 0, 0, 1, 1))],
+    "pad_mirror": [lambda _: KernelCall({"x": of("float32", 1, 12, 17, 16)}, {"pads": (2, 2, 2, 2), "mode": 1})],
+    "prelu_f32": [lambda _: channels("float32", ("slope", "float32"))],
+    "scale_shift_f32": [lambda _: channels("float32", ("scale", "float32"), ("bias", "float32"))],
+    "scale_shift_i8": [lambda _: channels("int8", ("mul", "int32"), ("bias", "int64"), ("shift", "uint8"))],
+    **{
+        f"{way}_linear{suffix}": [
+            lambda _, t=t, given=given: channels(given or t, ("scale", "float32"), ("zero", t)),
+        ]
+        for suffix, t in (("", "int8"), ("_i16", "int16"), ("_u16", "uint16"))
+        for way, given in (("quantize", "float32"), ("dequantize", ""))
+    },
+    "dequantize_linear_i32": [lambda _: channels("int32", ("scale", "float32"))],
+    "resize_nearest": [lambda n: resize(n, 16, 9), lambda n: resize(n, 5, 12)],
+    "resize_linear_f32": [lambda n: resize(n, 16, 9), lambda n: resize(n, 5, 12)],
+    "resize_linear_i8": [
+        lambda n: resize(n, 16, 9, mul=2**30, shift=45),
+        lambda n: resize(n, 5, 12, mul=2**30, shift=45),
+    ],
+    "rotary_f32": [lambda n: rotary(n, 4, 17, 32), lambda n: rotary(n, 2, 40, 16)],
+    **_alike("scatter_rows", "scatter_rows_f32", calls=[lambda _: scatter(40, 30, 12), lambda _: scatter(90, 9, 5)]),
+    "scatter_elements": [
+        lambda _: KernelCall(
+            {"x": of("float32", 5, 30, 16), "indices": indices(30, 5, 7, 16), "updates": of("float32", 5, 7, 16)},
+            {"extent": 30},
+        )
+    ],
+    "topk_f32": [lambda n: one(n, 30, 64, count=5), lambda n: one(n, 9, 200, count=3)],
+    "where_f32": [lambda _: where("float32", 24, 17, 16), lambda _: where("float32", 24, 1, 1)],
+    "where_any": [lambda _: where("int32", 24, 17, 16), lambda _: where("int32", 24, 1, 1)],
+    "map_f32": [
+        lambda n: KernelCall({"x0": values(n, 24, 17, 16)}, {"expr": "mul(sigmoid(x0), x0)"}),
+    ],
+    "layernorm_f32": [lambda n: norm(n, 30, 64), lambda n: norm(n, 6, 200)],
+    "rmsnorm_f32": [lambda n: norm(n, 30, 64)],
+    "groupnorm_f32": [lambda n: one(n, 1, 12, 4, 80)],
+    "gru_f32": [lambda n: gru(n, 6, 1, 64), lambda n: gru(n, 4, 9, 32)],
+    "lstm_f32": [lambda n: lstm(n, 6, 1, 64), lambda n: lstm(n, 4, 9, 32)],
+    "rnn_f32": [lambda n: rnn(n, 6, 1, 64), lambda n: rnn(n, 4, 9, 32)],
+    "attention_f32": [lambda n: attention(n, 2, 24, 32)],
 }

@@ -22,6 +22,20 @@ def pool_out(
     return int(chosen) if chosen.ndim == 0 else chosen
 
 
+ROW, LINE = (
+    4,
+    16,
+)  # elements that beginning a row costs; elements that cores take together: GF_ROW, GF_LINE of gf_rows.h
+
+
+def rows(count: Number, extent: Number, cores: Number) -> Number:
+    """Elements of the busiest core where `count` rows of `extent` are shared as `gf_rows_share` does, a row begun
+    counted as four more."""
+    whole = -(-count // cores) * (extent + ROW)
+    split = count * (-((-extent // LINE) // cores) * LINE + ROW)
+    return fold(np.minimum, min, (whole, split))
+
+
 # Shapes (tuples of ints) of groups: `sizes: {"*Y": broadcast(A, B)}`.
 
 
@@ -99,6 +113,7 @@ FUNCTIONS: Mapping[str, Callable[..., Number]] = {
     "clamp": lambda v, lo, hi: fold(np.minimum, min, (fold(np.maximum, max, (v, lo)), hi)),
     "align": lambda v, to: -(-v // to) * to,
     "pool_out": pool_out,
+    "rows": rows,
     "broadcast": broadcast,
     "permute": permute,
     "pad_shape": pad_shape,

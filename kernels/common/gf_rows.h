@@ -15,14 +15,18 @@ typedef struct {
   int32_t at[3], extent[3], left, begin, end;
 } gf_rows;
 
-/* Shares the rows of an i[0] x i[1] x i[2] x i[3] tile among the cores, or, where rows are few and long, each row's elements.
+/* Elements of a row that cores take together, and how many beginning a row costs as much as (`rows` of `cycles` has the same). */
+enum { GF_LINE = 16, GF_ROW = 4 };
+
+/* Shares the rows of an i[0] x i[1] x i[2] x i[3] tile among the cores, or each row's elements: what is less for the busiest.
    Call gf_rows_next before each row. */
 static inline gf_rows gf_rows_share(const int32_t *i) {
-  int32_t rows = i[0] * i[1] * i[2];
-  int split_rows = rows >= gf_core_count() || rows >= i[3];
-  gf_range whole_rows = {0, rows}, whole = {0, i[3]};
-  gf_range outer = split_rows ? gf_share(rows) : whole_rows;
-  gf_range inner = split_rows ? whole : gf_share_step(i[3], 16);
+  const int32_t rows = i[0] * i[1] * i[2], cores = gf_core_count();
+  const int32_t part = gf_ceildiv(gf_ceildiv(i[3], GF_LINE), cores) * GF_LINE;
+  const int by_rows = gf_ceildiv(rows, cores) * (i[3] + GF_ROW) <= rows * (part + GF_ROW);
+  gf_range all_rows = {0, rows}, whole = {0, i[3]};
+  gf_range outer = by_rows ? gf_share(rows) : all_rows;
+  gf_range inner = by_rows ? whole : gf_share_step(i[3], GF_LINE);
   int32_t first = outer.begin;
   gf_rows r = {{0, 0, 0}, {i[0], i[1], i[2]}, outer.end - outer.begin, inner.begin, inner.end};
   if (r.left <= 0 || inner.begin >= inner.end) {

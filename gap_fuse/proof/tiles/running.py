@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from math import prod
 
@@ -114,8 +115,12 @@ class TiledRun:
         )
         self.members = args_members(kernel, implementation, self.variadic)
         self.structure = structure(self.members)
-        self.library: Library = library(kernel, implementation, dict(bound.attrs), self.variadic, flags)
+        self.flags = flags
         self.far = {o.name: self._home(o, operands) for o in bound.operands}
+
+    @cached_property
+    def library(self) -> Library:
+        return library(self.kernel, self.implementation, dict(self.bound.attrs), self.variadic, self.flags)
 
     # ---- homes of the operands ----
 

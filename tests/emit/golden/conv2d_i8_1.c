@@ -26,7 +26,7 @@ static void run_maxpool_i8_0(void) {
 /* conv2d_i8_1: conv2d_i8, acc; rule conv2d, plain (operator)
    nodes relu_2_DequantizeLinear, max_pool2d_DequantizeLinear, down.0.weight_DequantizeLinear,
    down.0.weight_bias_DequantizeLinear, node_Conv_69, relu_3_QuantizeLinear
-   4 tiles: c 4 of 16; L1 2464 B; 5424 cycles computing, 6584 with copies
+   4 tiles: c 4 of 16; L1 2464 B; 4644 cycles computing, 5804 with copies
      x      <- L1 + 2080, stays: max_pool2d_stored
      weight <- L2 + 1008, 4608 B in tiles of 1152: conv2d_i8_1.weight
      bias   <- L2 + 5616, 288 B, started by the call before: conv2d_i8_1.bias
