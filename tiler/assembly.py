@@ -259,12 +259,12 @@ class _Assembly:
     def _operand(self, number: int, p: Picked, i: int, l1: tuple[int, ...]) -> OperandPlan:
         o, choice = p.bound.operands[i], p.choice
         if o.root in self.near.rings:
-            return OperandPlan(o, 0, (), 0, "ring", self.near.rings[o.root], None, choice.bytes[i], choice.transfers[i])
+            return OperandPlan(o, 0, (), 0, "ring", self.near.rings[o.root], (), choice.bytes[i], choice.transfers[i])
         if o.root in self.near.stays:
             return OperandPlan(
-                o, choice.depth[i], (), 0, "l1", self.near.stays[o.root], None, choice.bytes[i], choice.transfers[i]
+                o, choice.depth[i], (), 0, "l1", self.near.stays[o.root], (), choice.bytes[i], choice.transfers[i]
             )
-        stage = self.homes.stages[number].get(o.name)
+        stage = self.homes.stages[number].get(o.name, ())
         join = next((j for j in self.joined[number] if i in j.operands), None)
         moved = _shares(join, i) if join is not None else (choice.bytes[i], choice.transfers[i])
         return OperandPlan(
@@ -272,8 +272,8 @@ class _Assembly:
             depth=choice.depth[i],
             l1=l1,
             tile_bytes=choice.tile_bytes[i],
-            level="l2" if stage is None else "l3",
-            far=self._far(o.root) if stage is None else {**self.deep.cold, **self.deep.homes}[o.root],
+            level="l3" if stage else "l2",
+            far=self._far(o.root) if not stage else {**self.deep.cold, **self.deep.homes}[o.root],
             stage=stage,
             bytes=moved[0],
             transfers=moved[1],

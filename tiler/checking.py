@@ -42,10 +42,8 @@ def _blocks(schedule: Schedule) -> Iterator[_Block]:
         yield _Block(r.root, r.offset, r.offset + r.bytes, (r.first, r.first_step), (r.last, last))
     for i, call in enumerate(schedule.calls):
         for o in call.operands:
-            if o.stage is not None:
-                yield _Block(
-                    f"{call.call}'s stage of {o.operand.name}", o.stage, o.stage + o.tile_bytes, (i, 0), (i, END)
-                )
+            for at in o.stage:
+                yield _Block(f"{call.call}'s stage of {o.operand.name}", at, at + o.tile_bytes, (i, 0), (i, END))
 
 
 def _budget(schedule: Schedule, blocks: list[_Block]) -> Iterator[str]:

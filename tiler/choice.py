@@ -10,8 +10,8 @@ from tiler.trailing import Trail
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One tiling. `loops` outermost first as (axis, tile); `depth`, `double` and counts per operand, in the call's
-    order.
+    """One tiling. `loops` outermost first as (axis, tile); `depth`, `double` (two buffers in L1), `halved` (two halves
+    of its stage in L2) and counts per operand, in the call's order.
 
     `bytes` and `transfers` per hop over the whole call. `scratch` is bytes of one piece per buffer; `l1_bytes` of all
     buffers.
@@ -20,6 +20,7 @@ class Choice:
     loops: tuple[tuple[str, int], ...]
     depth: tuple[int, ...]
     double: tuple[bool, ...]
+    halved: tuple[bool, ...]
     tile_bytes: tuple[int, ...]
     bytes: tuple[Mapping[str, int], ...]
     transfers: tuple[Mapping[str, int], ...]

@@ -2,8 +2,9 @@
 
 Core 0 issues every command (`start` cycles each, never hidden). A copy then takes `latency`, `per_run` for each line
 and its bytes over the bandwidth. Copies of an operand with one buffer are waited for; with two, all but the first
-run beside the computing, together at most as fast as the hop. Tiles from L3 pass the L2 stage one after the other
-and are not hidden.
+run beside the computing, together at most as fast as the hop. A tile from L3 waits for its way between L1 and its
+stage in L2. Its way between the stage and L3 is waited for too, or, where the stage has two halves, runs beside the
+computing: as much of it as the engine holds commands of, for core 0 waits until it takes the others.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ Floats = NDArray[np.float64]
 class MoveCost:
     """One operand's movement over a grid with every tile copied once: multiply by the repeats of a loop order.
 
-    `issue` cycles are core 0's, `waited` cannot be hidden (L3), `moved` can be if double-buffered; `each` = moved
-    per copy.
+    `issue` cycles are core 0's, `waited` cannot be hidden, `moved` can be by two buffers in L1, or (from L3) by two
+    halves of the stage in L2.
     """
 
     issue: Floats
@@ -46,8 +47,10 @@ def move_cost(traffic: OperandTraffic, level: str, hops: Mapping[str, Hop]) -> M
         issue, moved = _issue(c, near), _moved(traffic, c, near)
         return MoveCost(issue, np.zeros(()), moved, traffic.copies)
     c, d = traffic.dense["l2_l1"], traffic.far["l3_l2"]
-    waited = _issue(d, deep) + _moved(traffic, d, deep)
-    return MoveCost(_issue(c, near), waited, _moved(traffic, c, near), traffic.copies)
+    beside = np.minimum(1.0, deep.in_flight * traffic.copies / np.maximum(d.commands, 1))
+    moved = _moved(traffic, d, deep)
+    waited = _issue(d, deep) + _moved(traffic, c, near) + moved * (1 - beside)
+    return MoveCost(_issue(c, near), waited, moved * beside, traffic.copies)
 
 
 def _issue(c: Commands, hop: Hop) -> Floats:

@@ -19,6 +19,7 @@ from tiler.stays import Stays
 from tiler.target import Target
 
 TRIES = 8  # other drafts that are weighed
+SPILLS = 6  # more of them where activations lie in L3
 PARTS = (4, 8, 16, 32)  # of L2: sizes of pieces that are tried
 WORTH = 1.002  # a run that is longer than its calls by less is not improved
 
@@ -39,7 +40,7 @@ def decide_homes(options: Sequence[CallOptions], lives: Sequence[Life], near: St
         homes, draft = decide.settle(Draft())
     except OutOfRoomError as e:
         raise _too_small(decide) from e
-    if homes.moving and homes.cycles > WORTH * homes.bound:
+    if draft != Draft() or (homes.moving and homes.cycles > WORTH * homes.bound):
         draft = decide.improve(homes, draft)
     return decide.settle(draft, final=True)[0]
 
@@ -53,6 +54,7 @@ def smallest_l1(options: Sequence[CallOptions]) -> int:
 class _Decision:
     def __init__(self, options: Sequence[CallOptions], lives: Sequence[Life], near: Stays, target: Target) -> None:
         self.options, self.lives, self.near, self.target = options, lives, near, target
+        self.sizes = {v.root: v.bytes for v in lives}
 
     def settle(self, draft: Draft, final: bool = False) -> tuple[Homes, Draft]:
         """The first homes that fit from a draft on, their tables beside them, and the draft that led to them. Raises
@@ -90,7 +92,7 @@ class _Decision:
             improved = False
             for other in self._changes(best, draft):
                 tries += 1
-                if tries > TRIES:
+                if tries > TRIES + (SPILLS if homes.moving else 0):
                     return draft
                 found = self._try(other)
                 if found is not None and (found[0].cycles, found[0].moving) < (best.cycles, best.moving):
@@ -106,7 +108,18 @@ class _Decision:
             return None
 
     def _changes(self, homes: Homes, draft: Draft) -> Iterator[Draft]:
-        """Smaller pieces of every call's constants; one more constant read tile by tile, the largest first."""
+        """One more activation in L3, the largest first; smaller stages; smaller pieces of every call's constants; one
+        more constant read tile by tile, the largest first."""
+        if draft != Draft():
+            for v in sorted(homes.activations, key=lambda r: (-self.sizes[r], r))[:SPILLS]:
+                other = draft.copy()
+                other.staged.add(v)
+                yield other
+            other = draft.copy()
+            other.stages.update(
+                {i: p.choice.stage_bytes // 2 for i, p in enumerate(homes.picked) if p.choice.stage_bytes}
+            )
+            yield other
         for parts in PARTS:
             limit = self.target.budget("l2") // parts
             other = draft.copy()

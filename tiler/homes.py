@@ -24,7 +24,8 @@ LEAST_PIECE = 256  # bytes of a constant's pieces that are not made smaller
 
 @dataclass(frozen=True)
 class Homes:
-    """The decided memory of one network. Offsets in bytes; `stages[i]` maps operand names of call i to L2 offsets.
+    """The decided memory of one network. Offsets in bytes; `stages[i]` maps operand names of call i to L2 offsets,
+    one or two each.
 
     `resident` constants stay, `passing` is how the others come. `cycles` of the whole run, waiting for constants
     included, at least `bound` with these tilings; `moving` bytes come and go between L3 and L2 in every run. `tables`
@@ -38,7 +39,7 @@ class Homes:
     passing: FetchPlan
     activations: Mapping[str, int]
     spilled: tuple[str, ...]
-    stages: tuple[Mapping[str, int], ...]
+    stages: tuple[Mapping[str, tuple[int, ...]], ...]
     peak: int
     cycles: int
     bound: float
@@ -48,14 +49,15 @@ class Homes:
 
 @dataclass
 class Draft:
-    """The decisions so far: names of buffers or roots staged from L3 tile by tile; by number, the calls whose constants
-    come in pieces of so many bytes at most."""
+    """The decisions so far: names of buffers or roots staged from L3 tile by tile; by number, the calls whose stages
+    together, and the calls of whose constants each piece, have so many bytes at most."""
 
     staged: set[str] = field(default_factory=set)
+    stages: dict[int, int] = field(default_factory=dict)
     pieces: dict[int, int] = field(default_factory=dict)
 
     def copy(self) -> Draft:
-        return Draft(set(self.staged), dict(self.pieces))
+        return Draft(set(self.staged), dict(self.stages), dict(self.pieces))
 
 
 class OutOfRoomError(Exception):
@@ -114,7 +116,7 @@ class Attempt:
                 result.append(self.rolled[i])
                 continue
             room = self.near.room[i]
-            p = self._pick_staged(o, where, room, self.l2 - level[i]) if touched else self._pick_near(i, where, room)
+            p = self._pick_staged(i, where, room, self.l2 - level[i]) if touched else self._pick_near(i, where, room)
             if isinstance(p, NoFit):
                 self._spill(i)
                 return None
@@ -132,11 +134,15 @@ class Attempt:
             limit *= 2
         return o.pick(room, where)
 
-    def _pick_staged(self, o: CallOptions, where: Where, room: int, free: int) -> Picked | NoFit:
-        """With room left for the constants that the call reads whole, if that can be."""
+    def _pick_staged(self, call: int, where: Where, room: int, free: int) -> Picked | NoFit:
+        """With room left for the constants that the call reads whole, and stages that are as small as is asked for, if
+        that can be."""
+        o = self.options[call]
         whole = sum(Block("", p.bytes, 0, 0).size for p in o.bound[0].packings if p.buffer not in where.staged)
-        p = o.pick(room, where, free - whole)
-        return o.pick(room, where, free) if isinstance(p, NoFit) else p
+        asked = self.draft.stages.get(call, free)
+        limits = (min(free - whole, asked), min(free, asked), free - whole, free)
+        found = [o.pick(room, where, limit) for limit in dict.fromkeys(limits)]
+        return next((p for p in found if isinstance(p, Picked)), found[-1])
 
     def _users(self) -> dict[str, list[int]]:
         """Calls that read each constant whole from L2."""
@@ -153,10 +159,11 @@ class Attempt:
 
     def _stages(self) -> list[Block]:
         return [
-            Block(f"{i} {o.name}", size, i, i)
+            Block(f"{i} {o.name} {half}", size, i, i)
             for i, p in enumerate(self.picked)
-            for o, size in zip(p.bound.operands, p.choice.tile_bytes, strict=True)
+            for o, size, halved in zip(p.bound.operands, p.choice.tile_bytes, p.choice.halved, strict=True)
             if o.buffer in self.draft.staged or o.root in self.draft.staged
+            for half in range(1 + halved)
         ]
 
     # ---- constants, and addresses ----
@@ -169,7 +176,9 @@ class Attempt:
         if everything + placement.peak <= self.l2:
             return self._homes(blocks, placement, Division(tuple(sizes), NOTHING, 0.0), sizes)
         if placement.peak > self.l2:
-            self._spill(self._fullest(blocks))
+            fullest = self._fullest(blocks)
+            if not self._narrow(fullest):
+                self._spill(fullest)
             return None
         stretches = self._stretches()
         taken = [_taken(b, at, stretches) for b, at in zip(blocks, placement.offsets, strict=True)]
@@ -190,10 +199,10 @@ class Attempt:
             resident[r] = base
             base += sizes[r]
         at = {b.name: base + o for b, o in zip(blocks, placement.offsets, strict=True)}
-        stages: list[dict[str, int]] = [{} for _ in self.options]
+        stages: list[dict[str, tuple[int, ...]]] = [{} for _ in self.options]
         for b in blocks[len(self.here) :]:
-            call, operand = b.name.split(" ", 1)
-            stages[int(call)][operand] = at[b.name]
+            call, operand, _ = b.name.split(" ")
+            stages[int(call)][operand] = (*stages[int(call)].get(operand, ()), at[b.name])
         stretches = self._stretches()
         fetches = [x.fetch for x in division.plan.loads]
         return Homes(
@@ -226,10 +235,23 @@ class Attempt:
         level = live_bytes(blocks, self.calls)
         return max(range(self.calls), key=lambda i: (level[i], -i))
 
+    def _narrow(self, call: int) -> bool:
+        """A call's stages take half of what they did; False where they cannot, or there are none."""
+        limit = self.picked[call].choice.stage_bytes // 2
+        if not limit or limit >= self.draft.stages.get(call, self.l2):
+            return False
+        where = self.near.where(call, frozenset(self.draft.staged))
+        if isinstance(self.options[call].pick(self.near.room[call], where, limit), NoFit):
+            return False
+        self.draft.stages[call] = limit
+        return True
+
     def _shrink(self, call: int) -> None:
-        """The constants of a call come in smaller pieces; where they are small already, the largest is read tile by
-        tile."""
+        """The constants of a call come in smaller pieces, and its stages shrink; where they are small already, the
+        largest constant is read tile by tile."""
         limit = self.draft.pieces.get(call, self.l2) // 2
+        if self._narrow(call):
+            return
         if limit < LEAST_PIECE or call in self.rolled:
             self._stream(call)
         else:

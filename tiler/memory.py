@@ -60,25 +60,33 @@ def decide_memory(
     rolls = Rolls(graph, options, target, objective) if fused else None
     least_left = objective.memory == "l2"
     rolled = _rolled(network, rolls, least_left)
-    if isinstance(rolled, Memory):
+    if isinstance(rolled, Memory) and not rolled.homes.spilled:
         return rolled
     try:
-        return _without_rolls(network, least_left)
+        found = _without_rolls(network, least_left)
     except TooSmallError as e:
+        if isinstance(rolled, Memory):
+            return rolled
         raise e if rolled is None or e.least <= rolled.least else rolled from e
+    better = isinstance(rolled, Memory) and not least_left and _run(rolled) < _run(found)
+    return rolled if isinstance(rolled, Memory) and better else found
+
+
+def _run(memory: Memory) -> tuple[int, int]:
+    """What plans that use L3 are compared by: cycles and bytes of a run."""
+    return memory.homes.cycles, memory.homes.moving
 
 
 def _rolled(network: _Network, rolls: Rolls | None, least_left: bool) -> Memory | TooSmallError | None:
-    """With rolled groups; None where there are none, or where L2 is so small that activations spill to L3."""
+    """With rolled groups; None where there are none, or something that they read or write must lie in L3."""
     if rolls is None or not rolls.lasts:
         return None
     try:
-        found = _decide(network, frozenset(), rolls, least_left)
+        return _decide(network, frozenset(), rolls, least_left)
     except StagedRollError:
         return None
     except TooSmallError as e:
         return e
-    return None if found.homes.spilled else found
 
 
 def _network(
@@ -99,7 +107,7 @@ def _without_rolls(network: _Network, least_left: bool) -> Memory:
             other = _decide(network, staged, None, least_left)
         except TooSmallError:
             break
-        if (other.homes.cycles, other.homes.moving) >= (best.homes.cycles, best.homes.moving):
+        if _run(other) >= _run(best):
             break
         best = other
     return best

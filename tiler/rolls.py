@@ -134,6 +134,7 @@ def _choice(plan: RollPlan, number: int) -> Choice:
         loops=(),
         depth=(0,) * len(operands),
         double=(False,) * len(operands),
+        halved=(False,) * len(operands),
         tile_bytes=tuple(steps.tile_bytes(number, at) for at in operands),
         bytes=tuple({"l2_l1": 0 if m is None else m.total} for m in moves),
         transfers=tuple({"l2_l1": 0 if m is None else m.all_commands} for m in moves),

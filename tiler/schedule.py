@@ -64,11 +64,12 @@ class OperandPlan:
     `depth` is the number of loops around its copy: 0 = once before all loops, d = in the body of loops[d-1]. Inputs
     are copied when entering the body, outputs when leaving it. `l1` holds one L1 byte offset, or two when
     double-buffered. `level` is the home of the far side: "l2" at byte offset `far`, or "l3", where every tile passes
-    through `stage` (an L2 byte offset). `span`: its one copy has so many bytes and brings the operands behind it too,
-    each of which is `joined` and not copied itself. `ahead`: the copy of its first tile is started by the call before,
-    and belongs to this one's counts. `bytes` and `transfers` count per hop, over the whole call, key "l2_l1" /
-    "l3_l2". `places`: a constant that passes through L2 in pieces lies elsewhere in each iteration of loops[0]; they
-    stand in for `far`, the byte offset at which it would begin were it whole.
+    through `stage`: one L2 byte offset, or two that take turns, so that the way to or from L3 runs beside other
+    tiles. `span`: its one copy has so many bytes and brings the operands behind it too, each of which is `joined` and
+    not copied itself. `ahead`: the copy of its first tile is started by the call before, and belongs to this one's
+    counts. `bytes` and `transfers` count per hop, over the whole call, key "l2_l1" / "l3_l2". `places`: a constant that
+    passes through L2 in pieces lies elsewhere in each iteration of loops[0]; they stand in for `far`, the byte offset
+    at which it would begin were it whole.
     """
 
     operand: BoundOperand
@@ -77,7 +78,7 @@ class OperandPlan:
     tile_bytes: int
     level: str
     far: int
-    stage: int | None
+    stage: tuple[int, ...]
     bytes: Mapping[str, int]
     transfers: Mapping[str, int]
     ahead: bool = False

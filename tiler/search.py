@@ -19,7 +19,7 @@ from tiler.traffic import OperandTraffic
 
 MAX_SUBSETS = 7  # operands whose double buffering is tried in every combination; above, those of equal axes go together
 CHUNK = 4096  # grid positions weighed at once
-NAMES = 3  # an id: number of the loop order, grid position, mask of double-buffered operands
+NAMES = 3  # an id: number of the loop order, grid position, mask of operands with two buffers or two halves
 
 
 def search(
@@ -78,8 +78,11 @@ class _Search:
         self.near = self._flat([t.bytes for t, _ in pairs])
         self.deep = self._flat([t.bytes if level == "l3" else np.zeros((), np.int64) for t, level in pairs])
         self.commands = self._flat([_commands(t, level) for t, level in pairs])
-        self.tile = self._flat([t.tile_bytes for t, _ in pairs])
-        self.tile = -(-self.tile // 16) * 16
+        self.far = np.array([level == "l3" for _, level in pairs], float)
+        tile = self._flat([t.tile_bytes for t, _ in pairs])
+        tile = -(-tile // 16) * 16
+        self.tile, self.half = tile * (1 - self.far), tile * self.far
+        self.staged = space.stage_bytes(levels)[entries]
         self.compute = space.full(space.compute)[entries]
         self.tiles = space.tiles[entries]
         self.base = space.base_of(levels)[entries]
@@ -121,7 +124,7 @@ class _Search:
         return found
 
     def _masks(self, streams: list[int]) -> list[int]:
-        """Subsets of double-buffered operands, most first."""
+        """Subsets of operands with two buffers (of those in L3, two halves of a stage), most first."""
         units = [[self.moving[i]] for i in streams]
         if len(units) > MAX_SUBSETS:
             kinds: dict[tuple[str, ...], list[int]] = {}
@@ -145,11 +148,12 @@ class _Order:
         self.near, self.deep = (search.near * repeat).sum(-1), (search.deep * repeat).sum(-1)
         self.transfers = (search.commands * repeat).sum(-1)
         self.compute, self.tiles, self.base, self.tile = search.compute, search.tiles, base, search.tile
+        self.far, self.half, self.staged, self.stage = search.far, search.half, search.staged, search.stage
 
     def take(self, rows: Ints) -> _Order:
         """Some rows only."""
         part = object.__new__(_Order)
-        part.objective = self.objective
+        part.objective, part.far, part.stage = self.objective, self.far, self.stage
         for name in (
             "copies",
             "moved",
@@ -162,6 +166,8 @@ class _Order:
             "tiles",
             "base",
             "tile",
+            "half",
+            "staged",
         ):
             setattr(part, name, getattr(self, name)[rows])
         return part
@@ -173,9 +179,10 @@ class _Order:
     def least(self) -> Floats:
         """The objective with every operand double-buffered."""
         many = self.copies > 1
-        hidden = np.where(many, self.moved - self.first, 0).sum(-1)
+        hidden = np.where(many, self.moved - self.first, 0)
+        beside = np.maximum(hidden @ (1 - self.far), hidden @ self.far)
         waited = self.fixed + np.where(many, self.first, self.moved).sum(-1)
-        return np.asarray(self._primary(_whole(waited + np.maximum(self.compute, hidden))))
+        return np.asarray(self._primary(_whole(waited + np.maximum(self.compute, beside))))
 
     def _primary(self, cycles: Any) -> Any:
         o = self.objective
@@ -187,13 +194,16 @@ class _Order:
         size = self.base[:, None] + np.rint(self.tile @ bits).astype(np.int64)
         wasted = (self.copies <= 1).astype(float) @ bits > 0  # one copy needs no second buffer
         if self.objective.double:
-            wasted |= (self.copies > 1).astype(float) @ (1 - bits) > 0
+            wasted |= ((self.copies > 1) * (1 - self.far)) @ (1 - bits) > 0
+        if self.stage is not None:
+            wasted |= self.staged[:, None] + self.half @ bits > self.stage
         row, column = np.nonzero(~wasted & (size <= l1))
         if not len(row):
             return None
-        hidden = (self.moved - self.first) @ bits
-        waited = self.fixed[:, None] + self.moved.sum(-1)[:, None] - hidden
-        cycles = _whole(waited + np.maximum(self.compute[:, None], hidden))
+        hidden = self.moved - self.first
+        near, deep = (hidden * (1 - self.far)) @ bits, (hidden * self.far) @ bits
+        waited = self.fixed[:, None] + self.moved.sum(-1)[:, None] - near - deep
+        cycles = _whole(waited + np.maximum(self.compute[:, None], np.maximum(near, deep)))
         primary = self._primary(cycles)[row, column]
         moved = (self.near + self.deep)[row]
         keys = np.stack([primary, cycles[row, column], moved, self.transfers[row]], axis=-1)

@@ -189,17 +189,21 @@ class Space:
         return tuple((a, tile[a]) for a in order if tile[a] < self.grid.extents[a])
 
     def choice(self, order: Sequence[str], at: int, mask: int, cycles: int, levels: Sequence[str]) -> Choice:
-        """Everything about one tiling: grid position `at`, loop order, bit i of `mask` for two buffers of operand i."""
+        """Everything about one tiling: grid position `at`, loop order, bit i of `mask` for two buffers of operand i,
+        or two halves of its stage."""
         loops = self._loops(at, order)
         repeats = [int(r[at]) for r in self.repeats(order)]
         counts = [self._counts(t, r, level, at) for t, r, level in zip(self.traffic, repeats, levels, strict=True)]
-        double = tuple(bool(mask >> i & 1) for i in range(len(levels)))
+        twice = tuple(bool(mask >> i & 1) for i in range(len(levels)))
+        double = tuple(t and level != "l3" for t, level in zip(twice, levels, strict=True))
+        halved = tuple(t and level == "l3" for t, level in zip(twice, levels, strict=True))
         first = tuple(self._first(t, v, at) for t, v in zip(self.traffic, levels, strict=True))
         l1 = int(self.buffers(levels)[at] + sum(int(t[at]) for t, d in zip(self.tile, double, strict=True) if d))
         return Choice(
             loops=loops,
             depth=tuple(self._depth(r, loops) for r in self.reads),
             double=double,
+            halved=halved,
             tile_bytes=tuple(
                 0 if level in NEAR else int(self.full(t.tile_bytes)[at])
                 for t, level in zip(self.traffic, levels, strict=True)
@@ -210,7 +214,8 @@ class Space:
             accumulator=int(self.full(self.accumulator)[at]),
             tiles=int(self.tiles[at]),
             l1_bytes=l1,
-            stage_bytes=int(self.stage_bytes(levels)[at]),
+            stage_bytes=int(self.stage_bytes(levels)[at])
+            + sum(int(t[at]) for t, h in zip(self.tile, halved, strict=True) if h),
             compute_cycles=int(np.ceil(self.full(self.compute)[at])),
             moved_cycles=sum(self._moved(t, r, v, at) for t, r, v in zip(self.traffic, repeats, levels, strict=True)),
             total_cycles=cycles,

@@ -116,9 +116,21 @@ def test_tiles_from_l3_pass_the_stage(call: BoundCall, l1: int) -> None:
     found = search(Space(call, TARGET), l1, ("l3", "l2", "l2", "l3")).best
     near = best(call, l1)
     if isinstance(found, Choice) and isinstance(near, Choice):
-        assert found.stage_bytes == sum(walk.align(found.tile_bytes[i]) for i in (0, 3))
+        assert found.stage_bytes == sum(walk.align(found.tile_bytes[i]) * (1 + found.halved[i]) for i in (0, 3))
+        halved = {i: found.halved[i] for i in (0, 3)}
+        assert found.total_cycles == walk.total_cycles(call, found.loops, found.double, TARGET, halved)
         assert found.bytes[0]["l3_l2"] == found.bytes[0]["l2_l1"]
         assert found.total_cycles >= near.total_cycles
+
+
+@given(convolutions(), st.integers(100, 900), st.integers(32, 900), st.integers(0, 300))
+def test_more_room_for_stages_is_never_worse(call: BoundCall, l1: int, stage: int, more: int) -> None:
+    levels = ("l3", "l2", "l2", "l3")
+    small, large = (search(Space(call, TARGET), l1, levels, s).best for s in (stage, stage + more))
+    if isinstance(small, Choice):
+        assert small.stage_bytes <= stage
+        assert isinstance(large, Choice)
+        assert large.total_cycles <= small.total_cycles
 
 
 @given(st.integers(1, 200), st.sampled_from([1, 2, 4, 16]), st.sampled_from([None, 5, 32]))

@@ -76,16 +76,37 @@ def compute(call: BoundCall, loops: Loops, target: Target) -> float:
     return cycles
 
 
-def total_cycles(call: BoundCall, loops: Loops, double: Sequence[bool], target: Target) -> int:
-    """The model of tiler/cost.py, from the walk, all operands in L2."""
+def total_cycles(
+    call: BoundCall, loops: Loops, double: Sequence[bool], target: Target, halved: Mapping[int, bool] | None = None
+) -> int:
+    """The model of tiler/cost.py, from the walk; operands `halved` by position are in L3, the others in L2."""
     hop = target.hops["l2_l1"]
-    waited = hidden = 0.0
-    for operand, twice in zip(call.operands, double, strict=True):
+    waited = hidden = deep = 0.0
+    for i, (operand, twice) in enumerate(zip(call.operands, double, strict=True)):
+        if halved and i in halved:
+            exposed, beside = _through_stage(call, operand, loops, halved[i], target)
+            waited, deep = waited + exposed, deep + beside
+            continue
         size, commands, lines, count = traffic(call, operand, loops, hop)
         moved = count * hop.latency + lines * hop.per_run + size / hop.bytes_per_cycle
         waited += commands * hop.start + (moved / max(count, 1) if twice else moved)
         hidden += moved - moved / max(count, 1) if twice else 0
-    return ceil(round(waited + max(compute(call, loops, target), hidden), 6))
+    return ceil(round(waited + max(compute(call, loops, target), hidden, deep), 6))
+
+
+def _through_stage(
+    call: BoundCall, operand: BoundOperand, loops: Loops, halved: bool, target: Target
+) -> tuple[float, float]:
+    """Cycles of an operand in L3: waited for, and beside computing, which is all but the first tile's way between L3
+    and one half, as far as the engine holds its commands."""
+    near, deep = target.hops["l2_l1"], target.hops["l3_l2"]
+    size, commands, lines, count = traffic(call, operand, loops, deep)
+    dense = sum(-(-prod(box) * operand.itemsize // near.max_bytes) for box in copies(call, operand, loops))
+    moved = count * deep.latency + lines * deep.per_run + size / deep.bytes_per_cycle
+    held = moved * min(1.0, deep.in_flight * count / max(commands, 1))
+    beside = held - held / max(count, 1) if halved else 0.0
+    short = dense * near.start + count * near.latency + size / near.bytes_per_cycle
+    return commands * deep.start + short + moved - beside, beside
 
 
 def align(value: int) -> int:

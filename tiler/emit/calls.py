@@ -13,6 +13,7 @@ from tiler.emit.ahead import ahead_name
 from tiler.emit.arguments import varying, write_assignments, write_initialiser
 from tiler.emit.copies import (
     TileCopy,
+    bring_lines,
     current,
     start_line,
     ticket,
@@ -40,7 +41,7 @@ def call_text(unit: CallUnit, following: CallUnit | None = None) -> str:
     _body(out, unit, copies, 0, ahead_name(following) if following is not None else None)
     for copy in copies:
         if copy.is_output and copy.plan.depth:
-            out.add(*(wait_line(copy, b) for b in range(len(copy.plan.l1))))
+            out.add(*(wait_line(copy, b) for b in range(1 + copy.twice)))
     out.close()
     return str(out)
 
@@ -82,7 +83,7 @@ def _journey(o: OperandPlan) -> str:
         return f"{arrow} L1 + {o.far}, stays: {o.operand.buffer}"
     if o.joined:
         return f"{arrow} {o.level.upper()} + {o.far}, with the operand before: {o.operand.buffer}"
-    stage = f" through L2 + {o.stage}" if o.stage is not None else ""
+    stage = f" through L2 + {' and '.join(map(str, o.stage))}" if o.stage else ""
     moved = sum(o.bytes.values())
     tiles = f"{moved} B" if moved == o.tile_bytes or o.span else f"{moved} B in tiles of {o.tile_bytes}"
     double = ", double-buffered" if len(o.l1) > 1 else ""
@@ -97,12 +98,17 @@ def _journey(o: OperandPlan) -> str:
 def _declarations(out: Lines, unit: CallUnit, copies: Sequence[TileCopy]) -> None:
     write_initialiser(out, unit)
     own = [c for c in copies if not c.plan.ahead]
-    tickets = [f"{c.ticket}{'[2] = {{0}}' if len(c.plan.l1) > 1 else ' = {0}'}" for c in own]
+    tickets = [f"{c.ticket}{'[2] = {{0}}' if c.twice else ' = {0}'}" for c in own]
     if tickets:
         out.add(*statement("gf_ticket", tickets))
     for o in (c.plan for c in copies if len(c.plan.l1) > 1):
         out.add(f"const uint32_t {o.operand.name}_l1[2] = {{{o.l1[0]}, {o.l1[1]}}};")
-    alternating = [f"{c.plan.operand.name}_now = 0" for c in copies if len(c.plan.l1) > 1]
+    for c in (c for c in copies if c.halved):
+        out.add(f"const uint32_t {c.plan.operand.name}_halves[2] = {{{c.plan.stage[0]}, {c.plan.stage[1]}}};")
+    sizes = [f"{c.plan.operand.name}_bytes[2] = {{0}}" for c in copies if c.halved and not c.is_output]
+    if sizes:
+        out.add(*statement("int32_t", sizes))
+    alternating = [f"{c.plan.operand.name}_now = 0" for c in copies if c.twice]
     if alternating:
         out.add(*statement("int32_t", alternating))
     out.add("")
@@ -159,8 +165,8 @@ def _step(loop: Loop) -> str:
 
 
 def _is_ahead(copy: TileCopy) -> bool:
-    """A double-buffered input inside a loop."""
-    return not copy.is_output and len(copy.plan.l1) > 1 and copy.plan.depth > 0
+    """An input inside a loop that has two buffers, or two halves of a stage."""
+    return not copy.is_output and copy.twice and copy.plan.depth > 0
 
 
 def _start_inputs(out: Lines, here: Sequence[TileCopy], loop: Loop | None) -> None:
@@ -174,12 +180,15 @@ def _start_inputs(out: Lines, here: Sequence[TileCopy], loop: Loop | None) -> No
         following = f"{loop.axis} {'-' if loop.down else '+'} {loop.tile}"
         line = start_line(copy, {loop.axis: following}, f"{current(copy.plan)} ^ 1")
         out.add(f"if ({following} {'>= 0' if loop.down else f'< {loop.extent}'}) {line}")
+        if copy.halved:
+            out.add(*bring_lines(copy))
 
 
 def _wait(out: Lines, here: Sequence[TileCopy], depth: int) -> None:
-    """Inputs must have arrived; an output's last store from this buffer must have left."""
+    """Inputs must have arrived; an output's last store from this buffer must have left (a stage's half is waited for
+    where it is stored to)."""
     for copy in here:
-        if not copy.is_output or depth:
+        if not copy.is_output or (depth and not copy.halved):
             out.add(wait_line(copy, current(copy.plan)))
 
 
@@ -189,5 +198,5 @@ def _leave(out: Lines, here: Sequence[TileCopy], depth: int) -> None:
         if not depth:
             out.add(f"gf_copy_settle(&{ticket(copy, current(copy.plan))});")
     for copy in here:
-        if len(copy.plan.l1) > 1:
+        if copy.twice:
             out.add(f"{copy.plan.operand.name}_now ^= 1;")

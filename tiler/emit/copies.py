@@ -36,7 +36,7 @@ class TileCopy:
     def is_plain(self) -> bool:
         """Always the same contiguous bytes."""
         item = self.plan.operand.itemsize
-        return not self.loops and self.plan.stage is None and self.pitches == (item,)
+        return not self.loops and not self.plan.stage and self.pitches == (item,)
 
     @property
     def home(self) -> str:
@@ -47,8 +47,23 @@ class TileCopy:
         return f"{places_name(self.call, self.plan.operand.name)}[{outer.axis} / {outer.tile}] + "
 
     @property
+    def twice(self) -> bool:
+        """Whether it has two buffers, or two halves of a stage, that take turns."""
+        return takes_turns(self.plan)
+
+    @property
+    def halved(self) -> bool:
+        """Whether its way between L2 and L3 runs beside other tiles."""
+        return len(self.plan.stage) > 1
+
+    @property
     def direction(self) -> str:
         return "GF_OUT" if self.is_output else "GF_IN"
+
+
+def takes_turns(plan: OperandPlan) -> bool:
+    """Whether it has two buffers in L1, or two halves of a stage in L2."""
+    return len(plan.l1) > 1 or len(plan.stage) > 1
 
 
 def tile_copy(unit: CallUnit, plan: OperandPlan) -> TileCopy:
@@ -104,20 +119,24 @@ def _merged(extents: Sequence[Affine], pitches: Sequence[int]) -> tuple[tuple[Af
 
 
 def write_function(out: Lines, copy: TileCopy) -> None:
-    """`static void load_CALL_OPERAND(axes..., void *l1, gf_ticket *ticket)`."""
+    """`static void load_CALL_OPERAND(axes..., void *l1, gf_ticket *ticket)`; through two halves of a stage the address
+    of one of them too, and for an input only that: the copy ends there, and the bytes of the tile are returned."""
     if copy.plan.places:
         out.add(*places_table(copy.call, copy.plan.operand.name, copy.plan.places))
-    parameters = [*(f"int32_t {loop.axis}" for loop in copy.loops), "void *l1", "gf_ticket *ticket"]
-    out.open(f"static void {copy.function}({', '.join(parameters)})")
+    to = {(True, True): ["uint32_t half", "void *l1"], (True, False): ["uint32_t half"]}
+    near_side = to.get((copy.halved, copy.is_output), ["void *l1"])
+    parameters = [*(f"int32_t {loop.axis}" for loop in copy.loops), *near_side, "gf_ticket *ticket"]
+    result = "int32_t" if copy.halved and not copy.is_output else "void"
+    out.open(f"static {result} {copy.function}({', '.join(parameters)})")
     out.add(*size_lines(copy.loops, [copy.far, *copy.extents, *copy.defines]), *copy.defines)
     stage, item = copy.plan.stage, copy.plan.operand.itemsize
-    far = f"GF_L2({copy.home}{copy.far})" if stage is None else f"GF_L3({copy.far})"
-    near = "l1" if stage is None else f"GF_L2_NEAR({stage})"
+    far = f"GF_L3({copy.far})" if stage else f"GF_L2({copy.home}{copy.far})"
+    near = f"GF_L2_NEAR({_half(copy)})" if stage else "l1"
     _box(out, far, near, item, copy.extents, copy.pitches)
-    if stage is None:
-        out.add(f"gf_copy_box(GF_L2_L1, {copy.direction}, &box, ticket);")
+    if stage:
+        _staged(out, copy)
     else:
-        _staged(out, copy, stage)
+        out.add(f"gf_copy_box(GF_L2_L1, {copy.direction}, &box, ticket);")
     out.close()
     out.add("")
 
@@ -128,13 +147,22 @@ def _box(out: Lines, far: str, near: str, item: int, extents: Sequence[Affine], 
     out.add(f"const gf_box box = {{{sides}", f"                    {shape}}};")
 
 
-def _staged(out: Lines, copy: TileCopy, stage: int) -> None:
-    """Through L2: the stage is dense and holds one tile, so each leg ends before the next begins."""
+def _half(copy: TileCopy) -> str:
+    return "half" if copy.halved else str(copy.plan.stage[0])
+
+
+def _staged(out: Lines, copy: TileCopy) -> None:
+    """Through L2: the stage is dense and holds one tile, so each leg ends before the next begins; only a half's way to
+    or from L3 need not end here."""
     size = " * ".join(
         [*(_factor(e) for e in copy.extents), *([str(i)] if (i := copy.plan.operand.itemsize) > 1 else [])]
     )
-    tile = f"gf_copy_bytes(GF_L2_L1, {copy.direction}, GF_L2({stage}), l1, {size}, ticket);"
+    tile = f"gf_copy_bytes(GF_L2_L1, {copy.direction}, GF_L2({_half(copy)}), l1, {size}, ticket);"
     deep = f"gf_copy_box(GF_L3_L2, {copy.direction}, &box, ticket);"
+    if copy.halved:
+        settle = "gf_copy_settle(ticket);"
+        out.add(*([settle, tile, settle, deep] if copy.is_output else [deep, f"return {size};"]))
+        return
     first, second = (tile, deep) if copy.is_output else (deep, tile)
     out.add(first, "gf_copy_settle(ticket);", second, "gf_copy_settle(ticket);")
 
@@ -146,16 +174,18 @@ def _factor(extent: Affine) -> str:
 
 def ticket(copy: TileCopy, buffer: str | int = 0) -> str:
     """The ticket of one of the operand's L1 buffers."""
-    return f"{copy.ticket}[{buffer}]" if len(copy.plan.l1) > 1 else copy.ticket
+    return f"{copy.ticket}[{buffer}]" if copy.twice else copy.ticket
 
 
 def current(plan: OperandPlan) -> str | int:
-    """The number of the L1 buffer in use: a local that alternates, or 0."""
-    return f"{plan.operand.name}_now" if len(plan.l1) > 1 else 0
+    """The number of the L1 buffer, or of the half of the stage, in use: a local that alternates, or 0."""
+    return f"{plan.operand.name}_now" if takes_turns(plan) else 0
 
 
 def near(plan: OperandPlan, buffer: str | int = 0) -> str:
     """The L1 address of one of the operand's buffers."""
+    if len(plan.l1) == 1:
+        return f"GF_L1({plan.l1[0]})"
     if isinstance(buffer, int):
         return f"GF_L1({plan.l1[buffer]})"
     return f"GF_L1({plan.operand.name}_l1[{buffer}])"
@@ -171,10 +201,23 @@ def start_line(copy: TileCopy, at: Mapping[str, str], buffer: str | int, on: str
         where = f"GF_L2({copy.far}), {near(plan, buffer)}, {size}"
         return f"gf_copy_bytes(GF_L2_L1, {copy.direction}, {where}, &{on});"
     axes = [at.get(loop.axis, loop.axis) for loop in copy.loops]
-    return f"{copy.function}({', '.join([*axes, near(plan, buffer), f'&{on}'])});"
+    if not copy.halved:
+        return f"{copy.function}({', '.join([*axes, near(plan, buffer), f'&{on}'])});"
+    name, half = plan.operand.name, f"{plan.operand.name}_halves[{buffer}]"
+    if copy.is_output:
+        return f"{copy.function}({', '.join([*axes, half, near(plan, buffer), f'&{on}'])});"
+    return f"{name}_bytes[{buffer}] = {copy.function}({', '.join([*axes, half, f'&{on}'])});"
+
+
+def bring_lines(copy: TileCopy) -> list[str]:
+    """The current half's way into L1, once it is there."""
+    name, now = copy.plan.operand.name, current(copy.plan)
+    where = f"GF_L2({name}_halves[{now}]), {near(copy.plan)}, {name}_bytes[{now}]"
+    on = ticket(copy, now)
+    return [f"gf_copy_settle(&{on});", f"gf_copy_bytes(GF_L2_L1, GF_IN, {where}, &{on});"]
 
 
 def wait_line(copy: TileCopy, buffer: str | int) -> str:
     """Wait for a copy that has certainly started, or, where its box may be empty or was waited for, that may have."""
-    certain = not copy.may_be_empty and copy.plan.stage is None and not copy.is_output
+    certain = not copy.may_be_empty and not copy.plan.stage and not copy.is_output
     return f"gf_copy_{'wait' if certain else 'settle'}(&{ticket(copy, buffer)});"
