@@ -9,6 +9,7 @@ spilled. Where runs wait for L3, smaller pieces and more streaming are then trie
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from fusion_engine.diagnostics import Diagnostic, GapFuseError
 from tiler.homes import Attempt, Draft, Homes, OutOfRoomError, StagedRollError
@@ -18,8 +19,8 @@ from tiler.placement import ALIGNMENT
 from tiler.stays import Stays
 from tiler.target import Target
 
-TRIES = 8  # other drafts that are weighed
-SPILLS = 6  # more of them where activations lie in L3
+TRIES = 10  # other drafts that are weighed
+SPILLS = 4  # activations of which one more is tried in L3
 PARTS = (4, 8, 16, 32)  # of L2: sizes of pieces that are tried
 WORTH = 1.002  # a run that is longer than its calls by less is not improved
 
@@ -86,14 +87,16 @@ class _Decision:
 
     def improve(self, homes: Homes, draft: Draft) -> Draft:
         """The draft that leads to the shortest run found, by single changes."""
-        best, tries = homes, 0
+        best, tried = homes, [draft]
         improved = True
         while improved:
             improved = False
             for other in self._changes(best, draft):
-                tries += 1
-                if tries > TRIES + (SPILLS if homes.moving else 0):
+                if other in tried:
+                    continue
+                if len(tried) > TRIES:
                     return draft
+                tried.append(other)
                 found = self._try(other)
                 if found is not None and (found[0].cycles, found[0].moving) < (best.cycles, best.moving):
                     best, draft = found
@@ -108,27 +111,34 @@ class _Decision:
             return None
 
     def _changes(self, homes: Homes, draft: Draft) -> Iterator[Draft]:
-        """One more activation in L3, the largest first; smaller stages; smaller pieces of every call's constants; one
-        more constant read tile by tile, the largest first."""
-        if draft != Draft():
-            for v in sorted(homes.activations, key=lambda r: (-self.sizes[r], r))[:SPILLS]:
-                other = draft.copy()
-                other.staged.add(v)
-                yield other
+        """What is likely to help first: where activations lie in L3 one more of them, else smaller pieces."""
+        first, second = self._smaller_pieces(draft), self._more_in_l3(homes, draft)
+        yield from chain(*((second, first) if homes.spilled else (first, second)))
+        for root in sorted({p.root for p in homes.passing.pieces}, key=lambda r: (-homes.constants[r].bytes, r)):
             other = draft.copy()
-            other.stages.update(
-                {i: p.choice.stage_bytes // 2 for i, p in enumerate(homes.picked) if p.choice.stage_bytes}
-            )
+            other.staged.add(homes.constants[root].buffer)
             yield other
+
+    def _more_in_l3(self, homes: Homes, draft: Draft) -> Iterator[Draft]:
+        """One more activation in L3, the largest first, or stages half as large; not where all comes in time as it
+        is."""
+        if draft == Draft():
+            return
+        for root in sorted(homes.activations, key=lambda r: (-self.sizes[r], r))[:SPILLS]:
+            other = draft.copy()
+            other.staged.add(root)
+            yield other
+        other = draft.copy()
+        stages = [p.choice.stage_bytes for p in homes.picked]
+        other.stages.update({i: size // 2 for i, size in enumerate(stages) if size})
+        yield other
+
+    def _smaller_pieces(self, draft: Draft) -> Iterator[Draft]:
+        """Of every call's constants."""
         for parts in PARTS:
             limit = self.target.budget("l2") // parts
             other = draft.copy()
             other.pieces.update({i: min(limit, other.pieces.get(i, limit)) for i in range(len(self.options))})
-            if other != draft:
-                yield other
-        for root in sorted({p.root for p in homes.passing.pieces}, key=lambda r: (-homes.constants[r].bytes, r)):
-            other = draft.copy()
-            other.staged.add(homes.constants[root].buffer)
             yield other
 
 
