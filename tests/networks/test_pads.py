@@ -1,0 +1,117 @@
+"""ONNX networks with Pads through the whole road: what is made in place, and the C on the hostile port."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import gap_fuse
+from tests.graph.test_joins import Net
+from tests.networks.drawing import quantise
+
+
+class Padded(Net):
+    """Pads of an image [1, C, H, W]."""
+
+    def pad(self, x: str, *ends: int, value: float = 0.5) -> str:
+        """By [top, left, bottom, right]."""
+        top, left, bottom, right = ends
+        frame = self.ints(0, 0, top, left, 0, 0, bottom, right)
+        return self.op("Pad", x, frame, self.constant(np.array(value, np.float32)))[0]
+
+
+Case = Callable[[Padded], list[str]]
+
+
+def chain(n: Padded) -> list[str]:
+    """Between two convolutions, which keep its rows in another order than ONNX's."""
+    return [n.conv(n.pad(n.conv("x", 4, 8), 1, 2, 0, 1), 8, 3)]
+
+
+def elementwise(n: Padded) -> list[str]:
+    """Between operators that take any order: it stays ONNX's."""
+    return n.op("Tanh", n.pad(*n.op("Sigmoid", "x"), 0, 1, 2, 1))
+
+
+def read_twice(n: Padded) -> list[str]:
+    """What is framed is read by itself, too; the frame is read twice."""
+    y = n.conv("x", 4, 4)
+    z = n.pad(y, 1, 1, 1, 1)
+    return [n.conv(z, 4, 2), n.op("MaxPool", z, kernel_shape=[3, 3])[0], n.conv(y, 4, 2)]
+
+
+def concatenated(n: Padded) -> list[str]:
+    """A padded tensor is a part of a concatenation, and one is padded."""
+    a, b = n.pad(n.conv("x", 4, 3), 1, 1, 1, 1), n.pad(n.conv("x", 4, 5), 0, 2, 2, 0, value=-1.0)
+    return [n.conv(n.pad(n.concat(a, b), 1, 0, 0, 1), 8, 2)]
+
+
+def as_output(n: Padded) -> list[str]:
+    return [n.pad(n.conv("x", 4, 4), 1, 1, 1, 1)]
+
+
+def of_input(n: Padded) -> list[str]:
+    """The copy that brings the input into the convolution's order writes inside the frame."""
+    return [n.conv(n.pad("x", 1, 1, 1, 1), 4, 2)]
+
+
+def of_input_as_it_is(n: Padded) -> list[str]:
+    return n.op("Tanh", n.pad("x", 1, 1, 1, 1))
+
+
+CASES: dict[Case, int] = {
+    chain: 0,
+    elementwise: 0,
+    read_twice: 0,
+    concatenated: 0,
+    as_output: 0,
+    of_input: 0,
+    of_input_as_it_is: 1,
+}
+
+
+@pytest.fixture(autouse=True)
+def quick_builds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPT", "-O1")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.__name__)
+def test_frames_are_filled(case: Case) -> None:
+    """For the fewest bytes, so many pads are still calls that copy."""
+    net = Padded()
+    result = gap_fuse.compile(net.model(*case(net)), minimise="bytes", fused=False)
+    left = [c for c in result.graph.calls if c.kernel == "pad_f32"]
+    assert len(left) == CASES[case], result.schedule.notes
+    pads = [n for n in result.schedule.notes if n.startswith("pad_f32")]
+    assert sum("copies" in n for n in pads) == CASES[case]
+    verified(result)
+
+
+@settings(max_examples=4, suppress_health_check=list(HealthCheck))
+@given(
+    st.sampled_from(list(CASES)), st.booleans(), st.sampled_from([2500, 5000, 20000]), st.sampled_from([3000, 50000])
+)
+def test_integers_and_small_memories(case: Case, fused: bool, l1: int, l2: int) -> None:
+    net = Padded()
+    model = _named(net.model(*case(net)))
+    verified(gap_fuse.compile(quantise(model, 1), l1=l1, l2=l2, fused=fused))
+
+
+def _named(model: onnx.ModelProto) -> onnx.ModelProto:
+    """With the input's name that `quantise` expects."""
+    for node in model.graph.node:
+        node.input[:] = ["input" if i == "x" else i for i in node.input]
+    model.graph.input[0].name = "input"
+    return model
+
+
+def verified(result: gap_fuse.Result) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        verdict = gap_fuse.verify(result.write(folder), samples=1)
+    assert verdict.passed, str(verdict)
