@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
-from tiler.choice import CallLayout
+from tiler.choice import CallLayout, Choice
 from tiler.cost import align16
 from tiler.joining import Join, first, saved
 from tiler.memory import Memory
@@ -88,10 +88,13 @@ class _Plan:
         p, together = self.picked[call], {k for join in self.joined[call] for k in join.operands}
         hop = self.target.hops["l2_l1"]
         yield from (_Item(join.operands, align16(join.bytes), first(join, hop)) for join in self.joined[call])
+        for b in p.choice.bundles:
+            together |= set(b.operands)
+            if _once(p.choice, b.lead):
+                yield _Item(b.operands, b.pitch, p.choice.first[b.lead])
         for k, o in enumerate(p.bound.operands):
-            once = p.choice.depth[k] == 0 or (p.choice.depth[k] == 1 and p.choice.double[k])
             copied = o.role != "out" and p.choice.tile_bytes[k] and o.name not in self.homes.stages[call]
-            if once and copied and k not in together:
+            if _once(p.choice, k) and copied and k not in together:
                 yield _Item((k,), align16(p.choice.tile_bytes[k]), p.choice.first[k])
 
     def _arrived(self, call: int, k: int) -> bool:
@@ -164,6 +167,11 @@ def _last_writers(picked: Sequence[Picked]) -> Mapping[str, int]:
     return {o.root: i for i, p in enumerate(picked) for o in p.bound.operands if o.role == "out"}
 
 
+def _once(choice: Choice, operand: int) -> bool:
+    """Whether its first copy starts before the loops."""
+    return choice.depth[operand] == 0 or (choice.depth[operand] == 1 and choice.double[operand])
+
+
 def _streams_only(p: Picked) -> bool:
     """Whether no copy inside the loops is waited for: a copy of the next call's would stand before it."""
     c = p.choice
@@ -175,7 +183,9 @@ def _streams_only(p: Picked) -> bool:
 def _buffers(p: Picked, layout: CallLayout, cores: int) -> list[Span]:
     scratch = [at for at, _ in layout.scratch.values()]
     accumulator = [] if layout.accumulator is None else [layout.accumulator[0]]
-    places = [*(at for buffer in layout.buffers for at in buffer), *scratch, *accumulator]
+    inside = {i for b in p.choice.bundles for i in b.operands[1:]}
+    own = [at for i, buffer in enumerate(layout.buffers) if i not in inside for at in buffer]
+    places = [*own, *scratch, *accumulator]
     return [(at, at + n) for at, n in zip(places, pieces(p.bound, p.choice, cores), strict=False) if n]
 
 

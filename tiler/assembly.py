@@ -11,6 +11,8 @@ from fusion_engine.graph import FusedGraph
 from tiler.ahead import Ahead
 from tiler.bound import Packing
 from tiler.bounds import call_bytes, network_bounds
+from tiler.bundles import tiles_of
+from tiler.choice import Bundle
 from tiler.cost import align16
 from tiler.fetching import Load
 from tiler.fused import groups
@@ -26,10 +28,12 @@ from tiler.schedule import (
     Loop,
     OperandPlan,
     PackedConstant,
+    PackedTiles,
     Residency,
     Ring,
     Roll,
     Schedule,
+    Shares,
     Trailing,
     Transfer,
 )
@@ -168,7 +172,20 @@ class _Assembly:
         l2 = self.homes.resident.get(pack.root)
         if l2 is None and pack.root in self.pieces:
             l2 = self.homes.passing.places[self.pieces[pack.root][0]]
-        return PackedConstant(pack.root, pack.buffer, pack.order, pack.dims, pack.bytes, self.deep.cold[pack.root], l2)
+        cold = self.deep.cold[pack.root]
+        return PackedConstant(
+            pack.root, pack.buffer, pack.order, pack.dims, pack.bytes, cold, l2, self._parts(pack) if pack.parts else ()
+        )
+
+    def _parts(self, pack: Packing) -> tuple[PackedTiles, ...]:
+        """Of constants that come together."""
+        p = next(p for p in self.homes.picked if pack in p.bound.packings)
+        b = next(b for b in p.choice.bundles if p.bound.operands[b.lead].root == pack.root)
+        operands = [p.bound.operands[i] for i in b.operands]
+        return tuple(
+            PackedTiles(part.buffer, part.order, part.dims, o.extent, *tiles_of(p.bound, b, o, offset))
+            for part, o, offset in zip(pack.parts, operands, b.offsets, strict=True)
+        )
 
     def _residencies(self) -> tuple[Residency, ...]:
         end = max(len(self.options) - 1, 0)
@@ -264,6 +281,9 @@ class _Assembly:
             return OperandPlan(
                 o, choice.depth[i], (), 0, "l1", self.near.stays[o.root], (), choice.bytes[i], choice.transfers[i]
             )
+        bundle = choice.bundle(i)
+        if bundle is not None:
+            return self._bundled(number, p, i, l1, bundle)
         stage = self.homes.stages[number].get(o.name, ())
         join = next((j for j in self.joined[number] if i in j.operands), None)
         moved = _shares(join, i) if join is not None else (choice.bytes[i], choice.transfers[i])
@@ -279,8 +299,29 @@ class _Assembly:
             transfers=moved[1],
             ahead=i in self.ahead.started[number],
             span=join.bytes if join is not None and i == join.operands[0] else 0,
-            joined=join is not None and i != join.operands[0],
+            lead=p.bound.operands[join.operands[0]].name if join is not None and i != join.operands[0] else "",
             places=self._places(o.root),
+        )
+
+    def _bundled(self, number: int, p: Picked, i: int, l1: tuple[int, ...], b: Bundle) -> OperandPlan:
+        o, choice = p.bound.operands[i], p.choice
+        names = tuple(p.bound.operands[k].name for k in b.operands)
+        leads, offset = i == b.lead, b.offsets[b.operands.index(i)]
+        return OperandPlan(
+            operand=o,
+            depth=choice.depth[i],
+            l1=l1,
+            tile_bytes=choice.tile_bytes[i],
+            level="l2",
+            far=self._far(o.root) + offset,
+            stage=(),
+            bytes=choice.bytes[i],
+            transfers=choice.transfers[i],
+            ahead=i in self.ahead.started[number],
+            span=b.offsets[-1] + choice.tile_bytes[b.operands[-1]] if leads else 0,
+            lead="" if leads else names[0],
+            shares=Shares(names, b.offsets, tuple(a for a, _ in b.axes), b.pitch) if leads else None,
+            places=tuple(at + offset for at in self._places(o.root)),
         )
 
     def _far(self, root: str) -> int:

@@ -45,13 +45,15 @@ class BoundAccumulator:
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """How a constant must lie: dims of its logical shape by name, and the order wanted (`k/16 ... k%16` are blocks)."""
+    """How a constant must lie: dims of its logical shape by name, and the order wanted (`k/16 ... k%16` are blocks).
+    Several that come together are one, its `parts` in the order in which they lie in a share, `buffer` the largest."""
 
     root: str
     buffer: str
     dims: tuple[str, ...]
     order: tuple[str, ...]
     bytes: int
+    parts: tuple[Packing, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,7 @@ class BoundCall:
     scratch: tuple[BoundScratch, ...]
     accumulate: BoundAccumulator | None
     reuse: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by result, inputs that it may be written over
+    own: tuple[int, ...] = ()  # operands, by position: constants that are its own, or of which it may have a copy
 
     @property
     def extents(self) -> dict[str, int]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 
 import numpy as np
 
 from tiler.boxes import tile_box
-from tiler.schedule import CallPlan, OperandPlan, Schedule, Transfer
+from tiler.schedule import CallPlan, OperandPlan, Schedule, Shares, Transfer
 
 Moment = tuple[int, int]  # call, step
 END = 1 << 30  # a step behind all of a call's
@@ -114,7 +115,7 @@ class _Walk:
 
     def _missing(self, call: CallPlan, o: OperandPlan, step: int, now: int) -> Iterator[str]:
         """What of the tiles that a step copies is not there."""
-        if o.operand.role != "const" or o.level != "l2":
+        if o.operand.role != "const" or o.level != "l2" or _inside(call, o):
             return
         cold = self.cold[o.operand.root]
         for outer, (begin, end) in set(_copied(call, o, step)):
@@ -131,7 +132,7 @@ def _copied(call: CallPlan, o: OperandPlan, step: int) -> Iterator[tuple[int, tu
     """(iteration of the outermost loop, first byte and end in the whole) of each tile that a step copies: of the next
     iteration where tiles are copied ahead."""
     if not o.depth or not call.loops:
-        yield from [(0, _span(o, dict.fromkeys(call.axes, 0), dict(call.axes)))] if step == 0 else []
+        yield from [(0, _span(call, o, dict.fromkeys(call.axes, 0), dict(call.axes)))] if step == 0 else []
         return
     ahead = o.depth == 1 and len(o.l1) > 1
     outer, *inner = call.loops[: o.depth]
@@ -143,13 +144,29 @@ def _copied(call: CallPlan, o: OperandPlan, step: int) -> Iterator[tuple[int, tu
             begin = dict(zip((x.axis for x in (outer, *inner)), starts, strict=True))
             tile = {x.axis: min(x.tile, x.extent - begin[x.axis]) for x in (outer, *inner)}
             number = at // outer.tile
-            yield number, _span(o, dict.fromkeys(call.axes, 0) | begin, dict(call.axes) | tile)
+            yield number, _span(call, o, dict.fromkeys(call.axes, 0) | begin, dict(call.axes) | tile)
 
 
-def _span(o: OperandPlan, start: dict[str, int], length: dict[str, int]) -> tuple[int, int]:
-    """First byte and end of a tile in its operand, as it lies in L3."""
+def _inside(call: CallPlan, o: OperandPlan) -> bool:
+    """Whether its tiles lie in the shares of another, which are looked at whole."""
+    return any(x.shares is not None and x.operand.name == o.lead for x in call.operands)
+
+
+def _span(call: CallPlan, o: OperandPlan, start: dict[str, int], length: dict[str, int]) -> tuple[int, int]:
+    """First byte and end of a tile, or of its share, in its operand as it lies in L3."""
+    if o.shares is not None:
+        return _share_span(call, o.shares, start, length)
     box = tile_box(o.operand, start, length)
     low = sum(r.start * s for r, s in zip(box, o.operand.far_strides, strict=True))
     high = sum((r.start + r.count - 1) * s for r, s in zip(box, o.operand.far_strides, strict=True)) + 1
     offset, item = o.operand.far_offset, o.operand.itemsize
     return (offset + low) * item, (offset + high) * item if all(r.count for r in box) else (offset + low) * item
+
+
+def _share_span(call: CallPlan, shares: Shares, start: dict[str, int], length: dict[str, int]) -> tuple[int, int]:
+    number = 0
+    for loop in (x for x in call.loops if x.axis in shares.axes):
+        number = number * loop.trips + start[loop.axis] // loop.tile
+    last = next(x.operand for x in call.operands if x.operand.name == shares.operands[-1])
+    size = shares.offsets[-1] + prod(int(r.count) for r in tile_box(last, start, length)) * last.itemsize
+    return number * shares.pitch, number * shares.pitch + size

@@ -9,6 +9,29 @@ from tiler.trailing import Trail
 
 
 @dataclass(frozen=True, slots=True)
+class Bundle:
+    """Constants of a call that one command a tile brings (tiler/bundles.py): operands by position, in the order in
+    which they lie `offsets` bytes into a share; the first leads: counts and buffers of all are its own.
+
+    `axes` are the loops (axis, tile) that cut them, outermost first; each of the `count` shares begins `pitch` bytes
+    behind the one before. `bytes` of all in L2. Copying each share once takes `moved` bytes and so many `commands`.
+    """
+
+    operands: tuple[int, ...]
+    offsets: tuple[int, ...]
+    axes: tuple[tuple[str, int], ...]
+    pitch: int
+    count: int
+    bytes: int
+    moved: int
+    commands: int
+
+    @property
+    def lead(self) -> int:
+        return self.operands[0]
+
+
+@dataclass(frozen=True, slots=True)
 class Choice:
     """One tiling. `loops` outermost first as (axis, tile); `depth`, `double` (two buffers in L1), `halved` (two halves
     of its stage in L2) and counts per operand, in the call's order.
@@ -35,6 +58,11 @@ class Choice:
     first: tuple[float, ...] = ()  # cycles of waiting for one copy of each operand, its commands' issue aside
     beside: float = 0.0  # cycles of the copies that run beside computing
     trail: Trail | None = None  # how its result overlaps an input
+    bundles: tuple[Bundle, ...] = ()  # constants that come together
+
+    def bundle(self, operand: int) -> Bundle | None:
+        """That which an operand, by position, belongs to."""
+        return next((b for b in self.bundles if operand in b.operands), None)
 
     @property
     def deep_bytes(self) -> int:

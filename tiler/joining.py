@@ -51,7 +51,7 @@ def first(join: Join, hop: Hop) -> float:
 
 
 def _whole(picked: Picked, far: Mapping[str, int]) -> Sequence[int]:
-    """Constants copied once, whole, to one buffer."""
+    """Constants copied once, whole, to one buffer, that no bundle brings."""
     c = picked.choice
     return [
         k
@@ -61,6 +61,7 @@ def _whole(picked: Picked, far: Mapping[str, int]) -> Sequence[int]:
         and c.depth[k] == 0
         and c.tile_bytes[k]
         and not c.double[k]
+        and c.bundle(k) is None
         and c.tile_bytes[k] == c.bytes[k]["l2_l1"] == _packed(picked, o.root)
     ]
 

@@ -34,10 +34,8 @@ class NearPlan:
 
 
 def pieces(bound: BoundCall, choice: Choice, cores: int) -> tuple[int, ...]:
-    """Bytes of each buffer of a call, in the order of `layout`."""
-    buffers = [
-        align16(n) for n, double in zip(choice.tile_bytes, choice.double, strict=True) for _ in range(1 + double)
-    ]
+    """Bytes of each buffer of a call, in the order of `layout`; what comes together has one."""
+    buffers = [align16(n) for i, n in enumerate(_buffer_bytes(choice)) for _ in range(1 + choice.double[i]) if n >= 0]
     scratch = [choice.scratch[s.name] * (cores if s.per == "core" else 1) for s in bound.scratch]
     return (*buffers, *scratch, align16(choice.accumulator))
 
@@ -45,10 +43,27 @@ def pieces(bound: BoundCall, choice: Choice, cores: int) -> tuple[int, ...]:
 def layout(bound: BoundCall, choice: Choice, places: Sequence[int]) -> CallLayout:
     """A call's buffers at the places given per piece."""
     left = iter(places)
-    buffers = tuple(tuple(next(left) for _ in range(1 + double)) for double in choice.double)
+    found = [
+        tuple(next(left) for _ in range(1 + choice.double[i])) if n >= 0 else ()
+        for i, n in enumerate(_buffer_bytes(choice))
+    ]
+    for b in choice.bundles:
+        for i, offset in zip(b.operands[1:], b.offsets[1:], strict=True):
+            found[i] = tuple(at + offset for at in found[b.lead])
+    buffers = tuple(found)
     scratch = {s.name: (next(left), choice.scratch[s.name]) for s in bound.scratch}
     end = next(left)
     return CallLayout(buffers, scratch, (end, choice.accumulator) if bound.accumulate is not None else None)
+
+
+def _buffer_bytes(choice: Choice) -> list[int]:
+    """Per operand; the first of those that come together has the bytes of all, the others -1: they lie in it."""
+    sizes = list(choice.tile_bytes)
+    for b in choice.bundles:
+        sizes[b.lead] = b.pitch
+        for i in b.operands[1:]:
+            sizes[i] = -1
+    return sizes
 
 
 def place_near(picked: Sequence[Picked], stays: Stays, l1: int, cores: int) -> NearPlan:

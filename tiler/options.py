@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,9 +14,12 @@ from fusion_engine.graph import Call, FusedGraph
 from fusion_engine.kernels.descriptor import Kernel
 from tiler.binding import bind
 from tiler.bound import BoundCall
+from tiler.bundles import bundled
 from tiler.choice import Choice, Infeasible
 from tiler.frontier import Frontier, empty, merged
+from tiler.liveness import activation_lives, most_live
 from tiler.objective import CYCLES, PARTS, Objective
+from tiler.placement import ALIGNMENT
 from tiler.schedule import BoundOperand
 from tiler.search import NAMES, choice_of, search_all
 from tiler.space import Space
@@ -116,7 +120,8 @@ class CallOptions:
         found = self._picks[key]
         if isinstance(found, NoFit):
             return replace(found, call=self.call.name)
-        return replace(found, bound=next(b for b in self.bound if b.implementation == found.bound.implementation))
+        bound = next(b for b in self.bound if b.implementation == found.bound.implementation)
+        return replace(found, bound=bundled(bound, found.choice))
 
     def _pick(self, l1: int, where: Where, stage: int | None) -> Picked | NoFit:
         found = self.frontier(where, stage)
@@ -197,8 +202,10 @@ def call_options(
     shared: dict[object, CallOptions] = {}
     problems: list[Diagnostic] = []
     result = []
-    for call in graph.calls:
-        bound, declined = _bound(graph, kernels, call, target)
+    every = [_bound(graph, kernels, call, target) for call in graph.calls]
+    readers = _readers(graph, [bound for bound, _ in every], target)
+    for call, (bound, declined) in zip(graph.calls, every, strict=True):
+        bound = [replace(b, own=_own(b, readers)) for b in bound]
         if not bound:
             problems.append(_untaken(call, declined))
             continue
@@ -227,6 +234,26 @@ def _bound(
     return bound, declined
 
 
+def _readers(graph: FusedGraph, every: Sequence[Sequence[BoundCall]], target: Target) -> Mapping[str, int]:
+    """How many calls read each packed constant; one each where L2 has room for a copy per reader, all else in it."""
+    roots = [frozenset(o.root for b in bound for o in b.operands if o.role == "const") for bound in every]
+    copies = sum(max((_packed_bytes(b) for b in bound), default=0) for bound in every)
+    if copies + most_live(activation_lives(graph), len(graph.calls)) <= target.budget("l2"):
+        return dict.fromkeys(frozenset().union(*roots), 1)
+    return Counter(root for found in roots for root in found)
+
+
+def _packed_bytes(bound: BoundCall) -> int:
+    return sum(-(-p.bytes // ALIGNMENT) * ALIGNMENT for p in bound.packings)
+
+
+def _own(bound: BoundCall, readers: Mapping[str, int]) -> tuple[int, ...]:
+    """The call's operands that are constants of its own."""
+    times = Counter(o.root for o in bound.operands)
+    constants = [(i, o) for i, o in enumerate(bound.operands) if o.role == "const"]
+    return tuple(i for i, o in constants if readers[o.root] == times[o.root] == 1)
+
+
 def _untaken(call: Call, declined: Mapping[str, str]) -> Diagnostic:
     nodes = ", ".join(call.provenance.nodes)
     return Diagnostic(
@@ -240,7 +267,7 @@ def _shape_key(bound: Sequence[BoundCall]) -> object:
     """Equal for calls that have the same tilings: names of buffers aside."""
     return tuple(
         (
-            b.kernel, b.implementation, b.axes, b.cycles, b.scratch, b.accumulate,
+            b.kernel, b.implementation, b.axes, b.cycles, b.scratch, b.accumulate, b.own,
             tuple(replace(o, buffer="", root="", far_offset=0) for o in b.operands),
         )
         for b in bound

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tiler.boxes import tile_box
+from tiler.choice import Bundle
 from tiler.options import Picked
 from tiler.placement import ALIGNMENT
 from tiler.timeline import Stretch
@@ -55,7 +56,8 @@ def pieces_of(
     for s in stretches:
         for call in range(s.first, s.last + 1):
             for i, o in enumerate(picked[call].bound.operands):
-                if o.root in readers and o.role == "const":
+                b = picked[call].choice.bundle(i)
+                if o.root in readers and o.role == "const" and (b is None or b.lead == i):
                     readers[o.root].append((s, call, i))
     found = [p for root, r in readers.items() for p in _pieces(picked, root, sizes[root], r)]
     small = {root: size <= SMALL for root, size in sizes.items()}
@@ -94,6 +96,9 @@ def _ends(p: Picked, operand: int, size: int) -> list[int]:
     if not loops or p.choice.depth[operand] == 0 or p.choice.trail is not None:
         return [size]
     axis, tile = loops[0]
+    b = p.choice.bundle(operand)
+    if b is not None:
+        return _shares_end(b, axis, -(-p.bound.extents[axis] // tile), size)
     whole = dict(p.bound.extents)
     ends, outer = [0], next((d for d, e in enumerate(o.extent) if e > 1), 0)
     row = o.far_strides[outer] * o.itemsize
@@ -104,3 +109,11 @@ def _ends(p: Picked, operand: int, size: int) -> list[int]:
             return [size]
         ends.append((box[outer].start + box[outer].count) * row)
     return ends[1:] if ends[-1] == size else [size]
+
+
+def _shares_end(b: Bundle, axis: str, trips: int, size: int) -> list[int]:
+    """Where the shares of each iteration of the outermost loop end, if that goes through them."""
+    if b.axes[0][0] != axis:
+        return [size]
+    step = b.count // trips * b.pitch
+    return [*range(step, trips * step, step), size]

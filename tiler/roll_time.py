@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tiler.choice import Bundle
 from tiler.grid import Ints
 from tiler.schedule import BoundOperand
 from tiler.target import Hop
@@ -39,6 +40,12 @@ def moves_of(o: BoundOperand, boxes: Sequence[Ints], hop: Hop) -> Moves:
     cycles = np.where(size > 0, hop.latency + lines * hop.per_run + size / hop.bytes_per_cycle, 0)
     issue = (commands * hop.start).tolist()
     return Moves(o.role, issue, cycles.tolist(), int(size.max()), int(size.sum()), int(commands.sum()))
+
+
+def bundle_moves(b: Bundle, hop: Hop) -> Moves:
+    """The one copy of a call's constants that come together."""
+    cycles = hop.latency + b.moved / hop.bytes_per_cycle
+    return Moves("const", [b.commands * hop.start], [cycles], b.pitch, b.moved, b.commands)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil
+from math import ceil, prod
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ import numpy as np
 from fusion_engine.expr import evaluate
 from tiler.cost import align16
 from tiler.grid import Ints
-from tiler.roll_time import Moves, Times, moves_of, times
+from tiler.roll_time import Moves, Times, bundle_moves, moves_of, times
 from tiler.row_calls import RollCall
 from tiler.schedule import BoundOperand
 from tiler.target import Target
@@ -147,7 +147,10 @@ class RollSteps:
         return o.role != "const" and o.root not in self.inner and o.root not in self.stays
 
     def tile_bytes(self, number: int, at: int) -> int:
-        """The buffer of an operand that is a constant or travels; 0 for what has none."""
+        """The tile of an operand that is a constant or travels; 0 for what is in L1."""
+        b, o = self.calls[number].bundle, self.calls[number].bound.operands[at]
+        if b is not None and at in b.operands:
+            return prod(o.extent) * o.itemsize
         moves = self.moves[number][at]
         return 0 if moves is None else moves.tile
 
@@ -208,7 +211,8 @@ class RollSteps:
 
     @cached_property
     def moves(self) -> tuple[tuple[Moves | None, ...], ...]:
-        """Per call and operand what copying its tiles takes, a constant in one step; None for what is in L1."""
+        """Per call and operand what copying its tiles takes, a constant in one step; None for what is in L1 or comes
+        with another."""
         numbers = range(len(self.calls))
         return tuple(tuple(self._moves(i, at) for at in range(len(self.calls[i].bound.operands))) for i in numbers)
 
@@ -217,6 +221,8 @@ class RollSteps:
         o = call.bound.operands[at]
         if o.role != "const" and not self.travels(o):
             return None
+        if call.bundle is not None and at in call.bundle.operands:
+            return bundle_moves(call.bundle, self.target.hops["l2_l1"]) if at == call.bundle.lead else None
         first, end = self.starts[number], self.ends[number]
         key = ("moves", at) if o.role == "const" else ("moves", at, first.tobytes(), end.tobytes())
         if key not in call.memo:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import ceil
 
 import numpy as np
 
 from fusion_engine.graph import FusedGraph
 from tiler.again import remade
+from tiler.bundles import bundled, whole
 from tiler.chains import chains
 from tiler.choice import CallLayout, Choice
 from tiler.frontier import Frontier, empty, frontier
@@ -110,12 +112,17 @@ class Rolls:
 
 def _first(graph: FusedGraph, options: CallOptions) -> RollCall | None:
     """The quickest implementation that rolls."""
-    return next((r for b in options.bound if (r := roll_call(graph, b)) is not None), None)
+    found = next((r for b in options.bound if (r := roll_call(graph, b)) is not None), None)
+    if found is None:
+        return None
+    exact, limit = not options.objective.cycles, options.target.hops["l2_l1"].max_bytes
+    return replace(found, bundle=whole(found.bound, exact, limit))
 
 
 def roll_picks(plan: RollPlan) -> list[Picked]:
     """Each call of a rolled group as its choice: no loops of its own, one tile a step."""
-    return [Picked(c.bound, _choice(plan, i), _notes(plan)) for i, c in enumerate(plan.calls)]
+    choices = [_choice(plan, i) for i in range(len(plan.calls))]
+    return [Picked(bundled(c.bound, x), x, _notes(plan)) for c, x in zip(plan.calls, choices, strict=True)]
 
 
 def _notes(plan: RollPlan) -> tuple[str, ...]:
@@ -146,6 +153,7 @@ def _choice(plan: RollPlan, number: int) -> Choice:
         compute_cycles=compute,
         moved_cycles=ceil(sum(sum(m.issue) + sum(m.cycles) for m in moves if m is not None)),
         total_cycles=compute + plan.exposed(number),
+        bundles=() if (b := plan.calls[number].bundle) is None else (b,),
     )
 
 
@@ -160,10 +168,14 @@ def roll_layout(plan: RollPlan, start: int) -> tuple[list[int], list[CallLayout]
     layouts = []
     for i, c in enumerate(plan.calls):
         buffers: list[tuple[int, ...]] = []
-        for operand in range(len(c.bound.operands)):
-            size = _up(plan.steps.tile_bytes(i, operand))
+        for moves in plan.steps.moves[i]:
+            size = 0 if moves is None else _up(moves.tile)
             buffers.append((at,) if size else ())
             at += size
+        if c.bundle is not None:
+            share = buffers[c.bundle.lead][0]
+            for operand, offset in zip(c.bundle.operands, c.bundle.offsets, strict=True):
+                buffers[operand] = (share + offset,)
         layouts.append(CallLayout(tuple(buffers), _scratch(plan, i, scratch_at), None))
     return rings, layouts
 

@@ -14,6 +14,7 @@ from fusion_engine.expr import Expr, Name, evaluate, names
 from fusion_engine.graph import FusedGraph
 from tiler.bound import BoundCall
 from tiler.boxes import dim_range
+from tiler.choice import Bundle
 from tiler.grid import Ints
 from tiler.schedule import BoundOperand
 from tiler.target import Target
@@ -41,6 +42,7 @@ class RollCall:
     axis: str
     unit: int
     rows: Mapping[str, Rows]  # of operands whose rows run outermost, by operand name
+    bundle: Bundle | None = None  # its constants that one command brings
     memo: dict[object, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property

@@ -57,6 +57,18 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
+class Shares:
+    """What each tile reads of several constants lies together in L2, one share per tile of the loops `axes`, outermost
+    first, `pitch` bytes from share to share. `operands` begin `offsets` bytes into a share, there and in L1; the last
+    ends it, shorter where its tile is."""
+
+    operands: tuple[str, ...]
+    offsets: tuple[int, ...]
+    axes: tuple[str, ...]
+    pitch: int
+
+
+@dataclass(frozen=True, slots=True)
 class OperandPlan:
     """How one operand's tiles travel; or that it stays: `level` "l1" has its home at byte `far` of L1, no buffers;
     "ring" the same for rows of it, in a rolled group.
@@ -65,11 +77,11 @@ class OperandPlan:
     are copied when entering the body, outputs when leaving it. `l1` holds one L1 byte offset, or two when
     double-buffered. `level` is the home of the far side: "l2" at byte offset `far`, or "l3", where every tile passes
     through `stage`: one L2 byte offset, or two that take turns, so that the way to or from L3 runs beside other
-    tiles. `span`: its one copy has so many bytes and brings the operands behind it too, each of which is `joined` and
-    not copied itself. `ahead`: the copy of its first tile is started by the call before, and belongs to this one's
-    counts. `bytes` and `transfers` count per hop, over the whole call, key "l2_l1" / "l3_l2". `places`: a constant that
-    passes through L2 in pieces lies elsewhere in each iteration of loops[0]; they stand in for `far`, the byte offset
-    at which it would begin were it whole.
+    tiles. `span`: its greatest copy has so many bytes and brings the tiles of others too, whose `lead` names it and
+    which are not copied themselves; where they lie tile by tile, `shares` says how. `ahead`: the copy of its first
+    tile is started by the call before, and belongs to this one's counts. `bytes` and `transfers` count per hop, over
+    the whole call, key "l2_l1" / "l3_l2". `places`: a constant that passes through L2 in pieces lies elsewhere in each
+    iteration of loops[0]; they stand in for `far`, the byte offset at which it would begin were it whole.
     """
 
     operand: BoundOperand
@@ -83,8 +95,14 @@ class OperandPlan:
     transfers: Mapping[str, int]
     ahead: bool = False
     span: int = 0
-    joined: bool = False
+    lead: str = ""
+    shares: Shares | None = None
     places: tuple[int, ...] = ()
+
+    @property
+    def joined(self) -> bool:
+        """Whether the copy of another operand brings it."""
+        return bool(self.lead)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +139,22 @@ class CallPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class PackedTiles:
+    """A constant that lies tile by tile between others: `at[i]` bytes from their beginning its elements `boxes[i]`,
+    first and count per dim of `extent`, packed."""
+
+    buffer: str
+    order: tuple[str, ...]
+    dims: tuple[str, ...]
+    extent: tuple[int, ...]
+    at: tuple[int, ...]
+    boxes: tuple[tuple[tuple[int, int], ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PackedConstant:
-    """A constant in the storage order its call wants. `order` holds dims such as "k", "k/4", "k%4"."""
+    """A constant in the storage order its call wants. `order` holds dims such as "k", "k/4", "k%4". Or several that
+    come together: `parts`, `buffer` the largest of them."""
 
     name: str  # the root name that operands refer to
     buffer: str
@@ -131,6 +163,7 @@ class PackedConstant:
     bytes: int
     cold: int  # byte offset in the L3 image
     l2: int | None  # byte offset while in L2, of its first piece where it passes through; None: tile by tile
+    parts: tuple[PackedTiles, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

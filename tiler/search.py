@@ -4,10 +4,12 @@ size of L1 at once."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
+from tiler.bundles import APART, EXACTLY, TOGETHER, WAYS, Shares
 from tiler.choice import Choice, Outcome
 from tiler.cost import Floats, MoveCost, move_cost
 from tiler.frontier import Frontier, empty, frontier, merged
@@ -15,11 +17,13 @@ from tiler.grid import Ints
 from tiler.objective import CYCLES, PARTS, Objective
 from tiler.space import NEAR, Space
 from tiler.streaming import streaming
+from tiler.target import Hop
 from tiler.traffic import OperandTraffic
 
 MAX_SUBSETS = 7  # operands whose double buffering is tried in every combination; above, those of equal axes go together
 CHUNK = 4096  # grid positions weighed at once
-NAMES = 3  # an id: number of the loop order, grid position, mask of operands with two buffers or two halves
+# an id: number of the loop order and way of bundling, grid position, mask of operands with two buffers or two halves
+NAMES = 3
 
 
 def search(
@@ -38,8 +42,9 @@ def search(
 
 def choice_of(space: Space, found: Frontier, at: int, levels: Sequence[str]) -> Choice:
     """Everything about one point of a frontier."""
-    order, position, mask = (int(i) for i in found.ids[at, -NAMES:])
-    return space.choice(space.orders()[order], position, mask, int(found.keys[at, 1]), levels)
+    number, position, mask = (int(i) for i in found.ids[at, -NAMES:])
+    order, way = divmod(number, WAYS)
+    return space.choice(space.orders()[order], position, mask, int(found.keys[at, 1]), levels, way)
 
 
 def search_all(
@@ -58,7 +63,8 @@ def search_all(
     running = _Search(space, l1, levels, stage, entries, objective)
     for whole in (False, True):  # few buffers and many first: what they leave prunes the rest
         for number, order in enumerate(space.orders()):
-            found = running.add_order(found, known, number, order, whole)
+            for way in running.ways:
+                found = running.add_order(found, known, number, order, whole, way)
     return found
 
 
@@ -72,21 +78,32 @@ class _Search:
         self.entries, self.objective = entries, objective
         self.moving = [i for i, level in enumerate(levels) if level not in NEAR]
         pairs = [(space.traffic[i], levels[i]) for i in self.moving]
-        cost: list[MoveCost] = [move_cost(t, level, space.target.hops) for t, level in pairs]
-        self.issue, self.waited = self._flat([c.issue for c in cost]), self._flat([c.waited for c in cost])
-        self.moved, self.copies = self._flat([c.moved for c in cost]), self._flat([c.copies for c in cost])
-        self.near = self._flat([t.bytes for t, _ in pairs])
-        self.deep = self._flat([t.bytes if level == "l3" else np.zeros((), np.int64) for t, level in pairs])
-        self.commands = self._flat([_commands(t, level) for t, level in pairs])
+        apart = self._apart(pairs)
+        way = TOGETHER if objective.cycles else EXACTLY
+        found = list(space.shares(levels, way, entries))
+        self.ways = {way: _together(apart, found, self.moving, space.target.hops["l2_l1"])} if found else {}
+        self.ways[APART] = apart
         self.far = np.array([level == "l3" for _, level in pairs], float)
-        tile = self._flat([t.tile_bytes for t, _ in pairs])
-        tile = -(-tile // 16) * 16
-        self.tile, self.half = tile * (1 - self.far), tile * self.far
+        self.half = -(-self._flat([t.tile_bytes for t, _ in pairs]) // 16) * 16 * self.far
         self.staged = space.stage_bytes(levels)[entries]
         self.compute = space.full(space.compute)[entries]
         self.tiles = space.tiles[entries]
         self.base = space.base_of(levels)[entries]
         self.buffers = space.buffers(levels)[entries]
+
+    def _apart(self, pairs: list[tuple[OperandTraffic, str]]) -> _Moving:
+        cost: list[MoveCost] = [move_cost(t, level, self.space.target.hops) for t, level in pairs]
+        near = np.array([level != "l3" for _, level in pairs], float)
+        tile = self._flat([t.tile_bytes for t, _ in pairs])
+        return _Moving(
+            fixed=self._flat([c.issue + c.waited for c in cost]),
+            moved=self._flat([c.moved for c in cost]),
+            copies=self._flat([c.copies for c in cost]),
+            near=self._flat([t.bytes for t, _ in pairs]),
+            deep=self._flat([t.bytes if level == "l3" else np.zeros((), np.int64) for t, level in pairs]),
+            commands=self._flat([_commands(t, level) for t, level in pairs]),
+            tile=-(-tile // 16) * 16 * near,
+        )
 
     def _flat(self, tables: list[Any]) -> Any:
         """(entries, moving operands)."""
@@ -95,15 +112,16 @@ class _Search:
         return np.stack([self.space.full(t)[self.entries] for t in tables], axis=-1)
 
     def add_order(
-        self, found: Frontier, known: Frontier | None, number: int, order: Sequence[str], whole: bool
+        self, found: Frontier, known: Frontier | None, number: int, order: Sequence[str], whole: bool, way: int
     ) -> Frontier:
         """`found` with the tilings of one loop order: all choices of double buffers, or (not `whole`) none and all."""
+        moving = self.ways[way]
         repeats = self.space.repeats(order)
-        repeat = np.stack([repeats[i][self.entries] for i in self.moving], axis=-1) if self.moving else self.near
+        repeat = np.stack([repeats[i][self.entries] for i in self.moving], axis=-1) if self.moving else moving.near
         base = self.base
         if "ends" in self.levels:
             base = self.buffers + self.space.ends_bytes(self.levels, order)[self.entries]
-        weighed = _Order(self, repeat, base)
+        weighed = _Order(self, moving, repeat, base)
         fits = (base <= self.l1) & streaming(self.space, order, self.levels, self.stage)[self.entries]
         keep = np.flatnonzero(fits & (weighed.least() <= _limit(found, known, base)))
         for start in range(0, len(keep), CHUNK):
@@ -119,7 +137,7 @@ class _Search:
             kept = keys[:, 0] <= _limit(found, known, l1)
             l1, keys, at, column = l1[kept], keys[kept], at[kept], column[kept]
             position = self.entries[keep[start + at]]
-            names = np.stack([np.full(len(at), number), position, np.array(masks)[column]], axis=-1)
+            names = np.stack([np.full(len(at), number * WAYS + way), position, np.array(masks)[column]], axis=-1)
             found = merged([found, frontier(l1, keys, names)])
         return found
 
@@ -136,18 +154,54 @@ class _Search:
         return sorted(masks, key=lambda m: (-m.bit_count(), m))
 
 
+@dataclass(frozen=True, slots=True)
+class _Moving:
+    """Copying every tile once, rows being grid positions, columns the moving operands: cycles of issuing and of what
+    cannot be hidden, of what can be; copies, bytes, commands, and the bytes of a buffer."""
+
+    fixed: Any
+    moved: Any
+    copies: Any
+    near: Any
+    deep: Any
+    commands: Any
+    tile: Any
+
+
+def _together(apart: _Moving, found: Sequence[Shares], moving: Sequence[int], hop: Hop) -> _Moving:
+    """With bundles: each one's figures in the column of its first operand, zeros in those of its others."""
+    values = {f.name: getattr(apart, f.name).copy() for f in fields(_Moving)}
+    column = {operand: i for i, operand in enumerate(moving)}
+    for s in found:
+        at, first = np.nonzero(s.members), [column[i] for i in s.first.tolist()]
+        rows, columns = s.rows[at[0]], [column[i] for i in at[1].tolist()]
+        figures = {
+            "fixed": s.commands * hop.start,
+            "moved": s.count * hop.latency + s.bytes / hop.bytes_per_cycle,
+            "copies": s.count,
+            "near": s.bytes,
+            "deep": 0,
+            "commands": s.commands,
+            "tile": s.size,
+        }
+        for name, figure in figures.items():
+            values[name][rows, columns] = 0
+            values[name][s.rows, first] = figure
+    return _Moving(**values)
+
+
 class _Order:
     """Figures of one loop order, rows being grid positions, columns the moving operands."""
 
-    def __init__(self, search: _Search, repeat: Any, base: Ints) -> None:
+    def __init__(self, search: _Search, moving: _Moving, repeat: Any, base: Ints) -> None:
         self.objective = search.objective
-        self.copies = search.copies * repeat
-        self.moved = search.moved * repeat
+        self.copies = moving.copies * repeat
+        self.moved = moving.moved * repeat
         self.first = self.moved / np.maximum(self.copies, 1)
-        self.fixed = ((search.issue + search.waited) * repeat).sum(-1)
-        self.near, self.deep = (search.near * repeat).sum(-1), (search.deep * repeat).sum(-1)
-        self.transfers = (search.commands * repeat).sum(-1)
-        self.compute, self.tiles, self.base, self.tile = search.compute, search.tiles, base, search.tile
+        self.fixed = (moving.fixed * repeat).sum(-1)
+        self.near, self.deep = (moving.near * repeat).sum(-1), (moving.deep * repeat).sum(-1)
+        self.transfers = (moving.commands * repeat).sum(-1)
+        self.compute, self.tiles, self.base, self.tile = search.compute, search.tiles, base, moving.tile
         self.far, self.half, self.staged, self.stage = search.far, search.half, search.staged, search.stage
 
     def take(self, rows: Ints) -> _Order:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise, permutations
 from math import prod
 from typing import Any
@@ -11,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiler.bound import BoundCall
-from tiler.choice import Choice, Infeasible
+from tiler.bundles import APART, EXACTLY, Shares, bundle, shares, tables
+from tiler.choice import Bundle, Choice, Infeasible
 from tiler.cost import Floats, accumulator_bytes, align16, compute_cycles, move_cost, scratch_bytes
 from tiler.grid import Grid, Ints, make_grid, operand_axes
-from tiler.target import Target
+from tiler.target import Hop, Target
 from tiler.traffic import OperandTraffic, operand_traffic
 from tiler.trailing import Overlap, Trail, overlaps
 
@@ -188,16 +190,27 @@ class Space:
         tile = {a: int(t[i]) for a, t, i in zip(self.grid.axes, self.grid.tiles, position, strict=True)}
         return tuple((a, tile[a]) for a in order if tile[a] < self.grid.extents[a])
 
-    def choice(self, order: Sequence[str], at: int, mask: int, cycles: int, levels: Sequence[str]) -> Choice:
+    def shares(self, levels: Sequence[str], way: int, rows: Ints) -> Iterator[Shares]:
+        """The bundles of constants at some grid positions."""
+        if way == APART or len(self.call.own) < 2:
+            return iter(())
+        found = tables(self.grid, self.traffic, self.reads, levels, rows)
+        return shares(found, way == EXACTLY, self.target.hops["l2_l1"].max_bytes)
+
+    def _bundles(self, order: Sequence[str], at: int, levels: Sequence[str], way: int) -> tuple[Bundle, ...]:
+        loops, slots = self._loops(at, order), np.array([t[at] for t in self.tile])
+        found = self.shares(levels, way, np.array([at]))
+        return tuple(bundle(self.call, s, slots, loops, self.reads[int(s.last[0])]) for s in found)
+
+    def choice(self, order: Sequence[str], at: int, mask: int, cycles: int, levels: Sequence[str], way: int) -> Choice:
         """Everything about one tiling: grid position `at`, loop order, bit i of `mask` for two buffers of operand i,
-        or two halves of its stage."""
+        or two halves of its stage, the way in which constants are bundled."""
         loops = self._loops(at, order)
-        repeats = [int(r[at]) for r in self.repeats(order)]
-        counts = [self._counts(t, r, level, at) for t, r, level in zip(self.traffic, repeats, levels, strict=True)]
-        twice = tuple(bool(mask >> i & 1) for i in range(len(levels)))
+        bundles = self._bundles(order, at, levels, way)
+        twice = self._twice(mask, bundles)
         double = tuple(t and level != "l3" for t, level in zip(twice, levels, strict=True))
         halved = tuple(t and level == "l3" for t, level in zip(twice, levels, strict=True))
-        first = tuple(self._first(t, v, at) for t, v in zip(self.traffic, levels, strict=True))
+        copied = self._copied(order, at, levels, bundles)
         l1 = int(self.buffers(levels)[at] + sum(int(t[at]) for t, d in zip(self.tile, double, strict=True) if d))
         return Choice(
             loops=loops,
@@ -208,8 +221,8 @@ class Space:
                 0 if level in NEAR else int(self.full(t.tile_bytes)[at])
                 for t, level in zip(self.traffic, levels, strict=True)
             ),
-            bytes=tuple(b for b, _ in counts),
-            transfers=tuple(t for _, t in counts),
+            bytes=tuple(c.bytes for c in copied),
+            transfers=tuple(c.transfers for c in copied),
             scratch={n: int(self.full(s)[at]) for n, s in self.scratch.items()},
             accumulator=int(self.full(self.accumulator)[at]),
             tiles=int(self.tiles[at]),
@@ -217,46 +230,53 @@ class Space:
             stage_bytes=int(self.stage_bytes(levels)[at])
             + sum(int(t[at]) for t, h in zip(self.tile, halved, strict=True) if h),
             compute_cycles=int(np.ceil(self.full(self.compute)[at])),
-            moved_cycles=sum(self._moved(t, r, v, at) for t, r, v in zip(self.traffic, repeats, levels, strict=True)),
+            moved_cycles=sum(c.cycles for c in copied),
             total_cycles=cycles,
-            first=first,
-            beside=sum(
-                n * (int(self.full(t.copies)[at]) * r - 1)
-                for t, n, r, d in zip(self.traffic, first, repeats, double, strict=True)
-                if d
-            ),
+            first=tuple(c.first for c in copied),
+            beside=sum(c.first * (c.copies - 1) for c, d in zip(copied, double, strict=True) if d and c.copies),
             trail=self.trail(levels, order, at) if "ends" in levels else None,
+            bundles=bundles,
         )
 
-    def _first(self, t: OperandTraffic, level: str, at: int) -> float:
-        """Cycles of one copy, the mean over all tiles."""
-        if level in NEAR:
-            return 0.0
-        moved = self.full(move_cost(t, level, self.target.hops).moved)[at]
-        return float(moved) / max(int(self.full(t.copies)[at]), 1)
+    def _twice(self, mask: int, bundles: Sequence[Bundle]) -> tuple[bool, ...]:
+        """Operands that come together have as many buffers."""
+        found = [bool(mask >> i & 1) for i in range(len(self.traffic))]
+        for b in bundles:
+            two = any(found[i] for i in b.operands)
+            for i in b.operands:
+                found[i] = two
+        return tuple(found)
 
-    def _moved(self, t: OperandTraffic, repeat: int, level: str, at: int) -> int:
+    def _copied(
+        self, order: Sequence[str], at: int, levels: Sequence[str], bundles: Sequence[Bundle]
+    ) -> tuple[_Copied, ...]:
+        """Per operand; of those that come together the first has all."""
+        repeats = [int(r[at]) for r in self.repeats(order)]
+        found = [self._alone(t, r, v, at) for t, r, v in zip(self.traffic, repeats, levels, strict=True)]
+        for b in bundles:
+            for i in b.operands:
+                found[i] = _NOTHING
+            found[b.lead] = _shared(b, repeats[b.lead], self.target.hops["l2_l1"])
+        return tuple(found)
+
+    def _alone(self, t: OperandTraffic, repeat: int, level: str, at: int) -> _Copied:
         if level in NEAR:
-            return 0
+            return _NOTHING
         cost = move_cost(t, level, self.target.hops)
-        each = self.full(cost.issue)[at] + self.full(cost.waited)[at] + self.full(cost.moved)[at]
-        return int(np.ceil(each * repeat))
+        issue, waited, moved = (float(self.full(x)[at]) for x in (cost.issue, cost.waited, cost.moved))
+        copies = int(self.full(t.copies)[at])
+        size = int(self.full(t.bytes)[at]) * repeat
+        near = t.dense["l2_l1"] if level == "l3" else t.far["l2_l1"]
+        bytes_, transfers = {"l2_l1": size}, {"l2_l1": int(self.full(near.commands)[at]) * repeat}
+        if level == "l3":
+            bytes_["l3_l2"] = size
+            transfers["l3_l2"] = int(self.full(t.far["l3_l2"].commands)[at]) * repeat
+        cycles = int(np.ceil((issue + waited + moved) * repeat))
+        return _Copied(bytes_, transfers, cycles, moved / max(copies, 1), copies * repeat)
 
     @staticmethod
     def _depth(reads: frozenset[str], loops: tuple[tuple[str, int], ...]) -> int:
         return max((i + 1 for i, (a, _) in enumerate(loops) if a in reads), default=0)
-
-    def _counts(self, t: OperandTraffic, repeat: int, level: str, at: int) -> tuple[dict[str, int], dict[str, int]]:
-        if level in NEAR:
-            return {"l2_l1": 0}, {"l2_l1": 0}
-        moved = int(self.full(t.bytes)[at]) * repeat
-        near = t.dense["l2_l1"] if level == "l3" else t.far["l2_l1"]
-        bytes_ = {"l2_l1": moved}
-        transfers = {"l2_l1": int(self.full(near.commands)[at]) * repeat}
-        if level == "l3":
-            bytes_["l3_l2"] = moved
-            transfers["l3_l2"] = int(self.full(t.far["l3_l2"].commands)[at]) * repeat
-        return bytes_, transfers
 
     def repeats(self, order: Sequence[str]) -> list[Any]:
         """Per operand, how often each of its tiles is copied: trips of the loops outside its deepest that it does
@@ -273,3 +293,24 @@ class Space:
                     repeat = np.where(active, repeat * trips, repeat)
             result.append(np.broadcast_to(repeat, np.broadcast_shapes(repeat.shape, active.shape)))
         return [np.broadcast_to(r, (int(np.prod(self.grid.shape)),)) for r in result]
+
+
+@dataclass(frozen=True, slots=True)
+class _Copied:
+    """Copying an operand's tiles over the whole call: bytes and commands per hop, all cycles, those that one copy is
+    waited for, how many copies."""
+
+    bytes: dict[str, int]
+    transfers: dict[str, int]
+    cycles: int
+    first: float
+    copies: int
+
+
+_NOTHING = _Copied({"l2_l1": 0}, {"l2_l1": 0}, 0, 0.0, 0)
+
+
+def _shared(b: Bundle, repeat: int, hop: Hop) -> _Copied:
+    first = hop.latency + b.moved / b.count / hop.bytes_per_cycle
+    cycles = int(np.ceil((b.commands * hop.start + first * b.count) * repeat))
+    return _Copied({"l2_l1": b.moved * repeat}, {"l2_l1": b.commands * repeat}, cycles, first, b.count * repeat)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from itertools import combinations, product, takewhile
+from math import prod
 
 import pytest
 from hypothesis import given, settings
@@ -121,6 +122,9 @@ def _check_joined(c: CallPlan) -> None:
     for k, first in enumerate(c.operands):
         if not first.span:
             continue
+        if first.shares is not None:
+            _check_shares(c, first)
+            continue
         behind = list(takewhile(lambda o: o.joined, c.operands[k + 1 :]))
         assert behind
         assert first.span == behind[-1].far + behind[-1].tile_bytes - first.far
@@ -128,6 +132,44 @@ def _check_joined(c: CallPlan) -> None:
         assert first.transfers == {"l2_l1": -(-first.span // TARGET.hops["l2_l1"].max_bytes)}
         assert all(o.l1[0] - first.l1[0] == o.far - first.far and not sum(o.bytes.values()) for o in behind)
         assert first.span - sum(o.tile_bytes for o in (first, *behind)) < 16 * len(behind)
+
+
+def _check_shares(c: CallPlan, first: OperandPlan) -> None:
+    """One copy brings a tile's share of several constants, as far apart in L1, in each buffer, as in L2; nothing lies
+    between them but what aligns them or fills up a ragged tile."""
+    assert first.shares is not None
+    together = _together(c, first)
+    assert [o.lead for o in together] == ["", *[first.operand.name] * (len(together) - 1)]
+    assert all(o.depth == first.depth and len(o.l1) == len(first.l1) for o in together)
+    assert not any(sum(o.bytes.values()) or sum(o.transfers.values()) for o in together[1:])
+    for o, offset in zip(together, first.shares.offsets, strict=True):
+        assert o.far - first.far == offset == sum(-(-x.tile_bytes // 16) * 16 for x in together[: together.index(o)])
+        assert [a - b for a, b in zip(o.l1, first.l1, strict=True)] == [offset] * len(o.l1)
+    sizes = [size for _, size in _shares(c, first, [(x.axis, x.tile) for x in c.loops[: first.depth]])]
+    assert first.bytes == {"l2_l1": sum(sizes)}
+    assert first.span == max(sizes)
+    assert first.transfers == {"l2_l1": sum(-(-n // TARGET.hops["l2_l1"].max_bytes) for n in sizes)}
+
+
+def _together(c: CallPlan, first: OperandPlan) -> list[OperandPlan]:
+    assert first.shares is not None
+    return [next(o for o in c.operands if o.operand.name == name) for name in first.shares.operands]
+
+
+def _shares(c: CallPlan, first: OperandPlan, loops: list[tuple[str, int]]) -> list[tuple[int, int]]:
+    """Of each copy, where in the constants its share begins and how long it is."""
+    assert first.shares is not None
+    return [_share(c, first, start, length) for start, length in _iterations(c, loops)]
+
+
+def _share(c: CallPlan, first: OperandPlan, start: dict[str, int], length: dict[str, int]) -> tuple[int, int]:
+    assert first.shares is not None
+    last, number = _together(c, first)[-1], 0
+    for loop in (x for x in c.loops if x.axis in first.shares.axes):
+        number = number * loop.trips + start[loop.axis] // loop.tile
+    box = walk.tile_box(last.operand, start, length)
+    size = first.shares.offsets[-1] + prod(r.count for r in box) * last.operand.itemsize
+    return number * first.shares.pitch, size
 
 
 def _walked(c: CallPlan, o: OperandPlan) -> tuple[dict[str, int], dict[str, int]]:
@@ -180,13 +222,20 @@ def test_every_buffer_is_where_its_calls_look(graph: FusedGraph, l1: int, l2: in
             if o.level == "l3":
                 assert o.far == (constants[root].cold if root in constants else s.l3_homes[root])
                 continue
-            assert any(r.root == root and r.offset == o.far and r.first <= i <= r.last for r in s.residencies)
+            far = o.far - _offset(c, o)
+            assert any(r.root == root and r.offset == far and r.first <= i <= r.last for r in s.residencies)
             if root in constants:
                 assert any(root in t.roots and t.wait <= i for t in s.transfers)
     for t in s.transfers:
         begin = constants[t.roots[0]].cold
         assert begin <= t.l3 < begin + constants[t.roots[0]].bytes
         assert (t.start, t.start_step) <= (t.wait, t.wait_step)
+
+
+def _offset(c: CallPlan, o: OperandPlan) -> int:
+    """Bytes of a share before an operand's part."""
+    shares = next((x.shares for x in c.operands if x.operand.name == o.lead), None)
+    return 0 if shares is None else shares.offsets[shares.operands.index(o.operand.name)]
 
 
 @settings(max_examples=10)

@@ -82,12 +82,15 @@ def _journey(o: OperandPlan) -> str:
     if o.level == "l1":
         return f"{arrow} L1 + {o.far}, stays: {o.operand.buffer}"
     if o.joined:
-        return f"{arrow} {o.level.upper()} + {o.far}, with the operand before: {o.operand.buffer}"
+        return f"{arrow} {o.level.upper()} + {o.far}, with {o.lead}: {o.operand.buffer}"
     stage = f" through L2 + {' and '.join(map(str, o.stage))}" if o.stage else ""
     moved = sum(o.bytes.values())
-    tiles = f"{moved} B" if moved == o.tile_bytes or o.span else f"{moved} B in tiles of {o.tile_bytes}"
+    size = o.span or o.tile_bytes
+    tiles = f"{moved} B" if moved == size else f"{moved} B in tiles of {size}"
     double = ", double-buffered" if len(o.l1) > 1 else ""
     early = ", started by the call before" if o.ahead else ""
+    if o.shares is not None and o.depth:
+        tiles += f" with {', '.join(o.shares.operands[1:])}, side by side"
     home = f"{o.level.upper()}, in pieces" if o.places else f"{o.level.upper()} + {o.far}"
     return f"{arrow} {home}{stage}, {tiles}{double}{early}: {o.operand.buffer}"
 
@@ -101,7 +104,7 @@ def _declarations(out: Lines, unit: CallUnit, copies: Sequence[TileCopy]) -> Non
     tickets = [f"{c.ticket}{'[2] = {{0}}' if c.twice else ' = {0}'}" for c in own]
     if tickets:
         out.add(*statement("gf_ticket", tickets))
-    for o in (c.plan for c in copies if len(c.plan.l1) > 1):
+    for o in (o for o in unit.plan.operands if len(o.l1) > 1):
         out.add(f"const uint32_t {o.operand.name}_l1[2] = {{{o.l1[0]}, {o.l1[1]}}};")
     for c in (c for c in copies if c.halved):
         out.add(f"const uint32_t {c.plan.operand.name}_halves[2] = {{{c.plan.stage[0]}, {c.plan.stage[1]}}};")

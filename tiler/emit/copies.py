@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tiler.emit.affine import Affine, number, term
+from tiler.emit.affine import Affine, number, term, times
 from tiler.emit.boxes import DimBox
 from tiler.emit.ctext import Lines
 from tiler.emit.fetches import places_name, places_table
 from tiler.emit.unit import CallUnit, size_lines
-from tiler.schedule import Loop, OperandPlan
+from tiler.schedule import Loop, OperandPlan, Shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,7 @@ class TileCopy:
     defines: tuple[str, ...]
     may_be_empty: bool
     ticket: str  # the name of its ticket, or of the array of them
+    item: int  # bytes
 
     @property
     def is_output(self) -> bool:
@@ -35,8 +36,7 @@ class TileCopy:
     @property
     def is_plain(self) -> bool:
         """Always the same contiguous bytes."""
-        item = self.plan.operand.itemsize
-        return not self.loops and not self.plan.stage and self.pitches == (item,)
+        return not self.loops and not self.plan.stage and self.pitches == (self.item,)
 
     @property
     def home(self) -> str:
@@ -68,6 +68,8 @@ def takes_turns(plan: OperandPlan) -> bool:
 
 def tile_copy(unit: CallUnit, plan: OperandPlan) -> TileCopy:
     """The copy of one operand."""
+    if plan.shares is not None:
+        return _shares_copy(unit, plan, plan.shares)
     operand = plan.operand
     boxes = unit.boxes[operand.name]
     verb = "store" if operand.role == "out" else "load"
@@ -87,8 +89,29 @@ def tile_copy(unit: CallUnit, plan: OperandPlan) -> TileCopy:
         loops,
         tuple(line for _, lines in named for line in lines),
         any(not (dim.before.is_number and dim.after.is_number) for dim in boxes),
-        f"{unit.name}_{operand.name}_ticket" if plan.ahead else f"{operand.name}_ticket",
+        _ticket_name(unit, plan),
+        operand.itemsize,
     )
+
+
+def _shares_copy(unit: CallUnit, plan: OperandPlan, shares: Shares) -> TileCopy:
+    """The copy of a tile's share of several constants: contiguous bytes, the last operand's as many as its tile has."""
+    last = next(o.operand for o in unit.plan.operands if o.operand.name == shares.operands[-1])
+    size = number(last.itemsize)
+    for box in unit.boxes[last.name]:
+        size = times(size, box.extent)
+    size, far, pitch = size + shares.offsets[-1], number(0 if plan.places else plan.far), shares.pitch
+    for loop in reversed([loop for loop in unit.plan.loops if loop.axis in shares.axes]):
+        even = pitch % loop.tile == 0
+        far = far + (term(loop.axis) * (pitch // loop.tile) if even else term(f"({loop.axis} / {loop.tile})") * pitch)
+        pitch *= loop.trips
+    name = f"load_{unit.name}_{plan.operand.name}"
+    loops, ticket_name = unit.loops_of((far, size)), _ticket_name(unit, plan)
+    return TileCopy(unit.name, plan, name, far, (size,), (1,), loops, (), False, ticket_name, 1)
+
+
+def _ticket_name(unit: CallUnit, plan: OperandPlan) -> str:
+    return f"{unit.name}_{plan.operand.name}_ticket" if plan.ahead else f"{plan.operand.name}_ticket"
 
 
 def _named(operand: str, dim: str, box: DimBox) -> tuple[DimBox, list[str]]:
@@ -129,8 +152,13 @@ def write_function(out: Lines, copy: TileCopy) -> None:
     result = "int32_t" if copy.halved and not copy.is_output else "void"
     out.open(f"static {result} {copy.function}({', '.join(parameters)})")
     out.add(*size_lines(copy.loops, [copy.far, *copy.extents, *copy.defines]), *copy.defines)
-    stage, item = copy.plan.stage, copy.plan.operand.itemsize
+    stage, item = copy.plan.stage, copy.item
     far = f"GF_L3({copy.far})" if stage else f"GF_L2({copy.home}{copy.far})"
+    if copy.plan.shares is not None:
+        out.add(f"gf_copy_bytes(GF_L2_L1, {copy.direction}, {far}, l1, {copy.extents[0]}, ticket);")
+        out.close()
+        out.add("")
+        return
     near = f"GF_L2_NEAR({_half(copy)})" if stage else "l1"
     _box(out, far, near, item, copy.extents, copy.pitches)
     if stage:
@@ -179,7 +207,7 @@ def ticket(copy: TileCopy, buffer: str | int = 0) -> str:
 
 def current(plan: OperandPlan) -> str | int:
     """The number of the L1 buffer, or of the half of the stage, in use: a local that alternates, or 0."""
-    return f"{plan.operand.name}_now" if takes_turns(plan) else 0
+    return f"{plan.lead or plan.operand.name}_now" if takes_turns(plan) else 0
 
 
 def near(plan: OperandPlan, buffer: str | int = 0) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from tiler.emit.network import config_header, image_bytes, network_header, netwo
 from tiler.emit.pack import pack
 from tiler.emit.sources import KernelSource, common_headers, kernel_source
 from tiler.emit.unit import CallUnit, c_names
-from tiler.schedule import CallPlan, Schedule
+from tiler.schedule import CallPlan, PackedTiles, Schedule
 from tiler.target import Target
 
 _NOT_COPIED = (".yaml", ".md")
@@ -133,10 +133,23 @@ def weight_image(graph: FusedGraph, schedule: Schedule) -> bytes:
     """Every packed constant at its place in L3, zeros between."""
     image = np.zeros(image_bytes(schedule), np.uint8)
     for c in schedule.constants:
+        here = image[c.cold : c.cold + c.bytes]
+        if c.parts:
+            _scatter(graph, here, c.parts)
+            continue
         packed = pack(constant_value(graph, c.buffer), c.dims, c.order).tobytes()
         assert len(packed) == c.bytes, (c.name, len(packed), c.bytes)
-        image[c.cold : c.cold + c.bytes] = np.frombuffer(packed, np.uint8)
+        here[:] = np.frombuffer(packed, np.uint8)
     return image.tobytes()
+
+
+def _scatter(graph: FusedGraph, image: np.ndarray, parts: Sequence[PackedTiles]) -> None:
+    """Constants that lie between each other, tile by tile."""
+    for part in parts:
+        packed = pack(constant_value(graph, part.buffer), part.dims, part.order).reshape(part.extent)
+        for at, box in zip(part.at, part.boxes, strict=True):
+            tile = packed[tuple(slice(first, first + count) for first, count in box)].tobytes()
+            image[at : at + len(tile)] = np.frombuffer(tile, np.uint8)
 
 
 def constant_value(graph: FusedGraph, name: str) -> np.ndarray:

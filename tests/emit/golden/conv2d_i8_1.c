@@ -30,8 +30,8 @@ static void run_maxpool_i8_0(void) {
      x      <- L1 + 2080, stays: max_pool2d_stored
      weight <- L2 + 1008, 4608 B in tiles of 1152: conv2d_i8_1.weight
      bias   <- L2 + 5616, 288 B, started by the call before: conv2d_i8_1.bias
-     mul    <- L2 + 5744, with the operand before: conv2d_i8_1.mul
-     shift  <- L2 + 5872, with the operand before: conv2d_i8_1.shift
+     mul    <- L2 + 5744, with bias: conv2d_i8_1.mul
+     shift  <- L2 + 5872, with bias: conv2d_i8_1.shift
      y      -> L1 + 2336, stays: relu_3_QuantizeLinear_Output */
 static void load_conv2d_i8_1_weight(int32_t c, void *l1, gf_ticket *ticket) {
   const gf_box box = {.far = GF_L2(16 * c + 1008), .near = l1, .item = 1, .rank = 2,
