@@ -181,7 +181,7 @@ class Attempt:
                 self._spill(fullest)
             return None
         stretches = self._stretches()
-        taken = [_taken(b, at, stretches) for b, at in zip(blocks, placement.offsets, strict=True)]
+        taken = [taken_by(b, at, stretches) for b, at in zip(blocks, placement.offsets, strict=True)]
         try:
             division = divide(Passage(self.picked, stretches, sizes, taken, self.l2, self.deep))
         except NoPlaceError as e:
@@ -286,7 +286,7 @@ def _constants(picked: Sequence[Picked]) -> dict[str, Packing]:
     return result
 
 
-def _taken(b: Block, at: int, stretches: Sequence[Stretch]) -> Taken:
+def taken_by(b: Block, at: int, stretches: Sequence[Stretch]) -> Taken:
     """A block's place over steps."""
     first = next(s.begin for s in stretches if b.first <= s.last)
     last = next(s.end - 1 for s in stretches if b.last <= s.last)

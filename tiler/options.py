@@ -90,7 +90,7 @@ class CallOptions:
         self.call, self.declined, self.target, self.objective = call, declined, target, objective
         self.bound = sorted(bound, key=lambda b: whole_cycles(b, target))
         self._spaces: dict[str, Space] = {}
-        self._memo: dict[object, Frontier] = {}
+        self._memo: dict[tuple[tuple[tuple[str, ...], ...], int | None], Frontier] = {}
         self._picks: dict[object, Picked | NoFit] = {}
 
     def share(self, twin: CallOptions) -> None:
@@ -124,6 +124,9 @@ class CallOptions:
         return replace(found, bound=bundled(bound, found.choice))
 
     def _pick(self, l1: int, where: Where, stage: int | None) -> Picked | NoFit:
+        easier = self._within(l1, where, stage)
+        if easier is not None:
+            return easier
         found = self.frontier(where, stage)
         at = found.at(l1)
         if at is None:
@@ -131,6 +134,18 @@ class CallOptions:
         bound = self.bound[int(found.ids[at, 0])]
         choice = choice_of(self.space(bound), found, at, where.levels(bound))
         return Picked(bound, choice, self._notes(bound, choice, l1, where, stage))
+
+    def _within(self, l1: int, where: Where, stage: int | None) -> Picked | None:
+        """The best choice under a larger stage, or none, where that keeps within this one: then it is the best here."""
+        if stage is None or where.streams:
+            return None
+        levels = tuple(where.levels(b) for b in self.bound)
+        known = sorted(s for v, s in self._memo if v == levels and s is not None and s > stage)
+        for larger in (None, *reversed(known)):
+            p = self.pick(l1, where, larger)
+            if isinstance(p, NoFit) or p.choice.stage_bytes <= stage:
+                return p if isinstance(p, Picked) else None
+        return None
 
     def frontier(self, where: Where, stage: int | None) -> Frontier:
         """The choices that nothing beats within any L1 up to the target's; ids begin with the number in `bound`."""
