@@ -30,6 +30,7 @@ from gap_fuse.arrays import Samples, draw_samples
 from gap_fuse.compiling import Compiled, Result, read_compiled
 from gap_fuse.running import Build, execute, ports
 from tests.conftest import ROOT, SHARED
+from tests.networks.test_shared_networks import unknown_dims
 from tiler.checking import l2_faults
 from tiler.schedule import CallPlan
 
@@ -38,17 +39,23 @@ L1, L2 = (8, 16, 32, 64, 128), (64, 128, 256, 512, 1536)  # kB
 AMPLE = 1 << 26  # bytes of both for the untiled C
 SMALLEST = 8 * KILO  # L1 that the MLPerf Tiny networks need at most
 TINY = ("dscnn", "autoencoder", "resnet8", "mobilenetv1_025")
+MODELS = SHARED / "models"
 PATHS: Mapping[str, Path] = {
     "digits": ROOT / "examples" / "digits" / "digits_int8.onnx",
     "digits_f32": ROOT / "examples" / "digits" / "digits_fp32.onnx",
     **{n: SHARED / "bench" / "models" / f"{n}_int8_qdq.onnx" for n in TINY},
     **{f"{n}_f32": SHARED / "bench" / "models" / f"{n}.onnx" for n in TINY},
-    "ic_qdq": SHARED / "models" / "q_resnet8_qdq_s8s8_pc" / "model.onnx",
-    "kws_micro": SHARED / "models" / "emx_micro_kws" / "micro_kws_m_qdq.onnx",
-    "frontnet": SHARED / "models" / "dory_frontnet" / "Frontnet.onnx",
-    "gru": SHARED / "models" / "gapsdk_mnist_gru" / "mnist.onnx",
+    "ad_mlperf": MODELS / "mlperf_ad" / "ad01_int8.tf2onnx.onnx",
+    "ic_mlperf": MODELS / "mlperf_ic" / "pretrainedResnet_quant.tf2onnx.onnx",
+    "kws_mlperf": MODELS / "mlperf_kws" / "kws_ref_model.tf2onnx.onnx",
+    "ic_qdq": MODELS / "q_resnet8_qdq_s8s8_pc" / "model.onnx",
+    "kws_micro": MODELS / "emx_micro_kws" / "micro_kws_m_qdq.onnx",
+    "kws_qoperator": MODELS / "emx_micro_kws" / "micro_kws_m_static_qoperator.onnx",
+    "frontnet": MODELS / "dory_frontnet" / "Frontnet.onnx",
+    "dronet_f32": MODELS / "pulp_dronet_v2" / "model_original.onnx",
+    "policy_f32": MODELS / "unitree_g1_policy" / "policy.onnx",
+    "gru": MODELS / "gapsdk_mnist_gru" / "mnist.onnx",
 }
-DIMS: Mapping[str, Mapping[str, int]] = {"kws_micro": {"unk__68": 1}}  # its batch, by the name that its exporter gave
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +103,7 @@ def _compiled(unit: Unit) -> tuple[Result, str]:
     l1, l2, said = unit.l1 * KILO, unit.l2 * KILO, ""
     for _ in range(3):
         try:
-            return gap_fuse.compile(PATHS[unit.network], l1=l1, l2=l2, dims=DIMS.get(unit.network)), said
+            return gap_fuse.compile(PATHS[unit.network], l1=l1, l2=l2, dims=unknown_dims(PATHS[unit.network])), said
         except GapFuseError as e:
             found = re.search(r"is too small: .* \d+ bytes.*\(--(l[12]) (\d+)\)", str(e), re.DOTALL)
             assert found is not None, str(e)
@@ -110,7 +117,7 @@ def _compiled(unit: Unit) -> tuple[Result, str]:
 @cache
 def _untiled(network: str) -> dict[str, np.ndarray]:
     """The outputs of the C whose every call is one tile."""
-    dims = DIMS.get(network)
+    dims = unknown_dims(PATHS[network])
     result = gap_fuse.compile(PATHS[network], l1=AMPLE, l2=AMPLE, dims=dims, minimise="tiles", fused=False)
     assert all(c.tiles == 1 or _in_steps(c) for c in result.schedule.calls)
     with tempfile.TemporaryDirectory(prefix="gap-fuse-sweep-") as folder:
