@@ -16,6 +16,8 @@ from fusion_engine.kernels.descriptor import Implementation, Kernel
 from gap_fuse.compiling import find_target
 from gap_fuse.library import load_library
 from tiler import Schedule, order_and_schedule
+from tiler.planner import planned as plan_in_order
+from tiler.planner import question
 from tiler.target import Hop, Target
 
 MACS, DEPTHWISE_MACS, ELEMENTS = 16, 4, 8  # a cycle, all cores together
@@ -25,12 +27,14 @@ MULTIPLYING = ("conv2d", "pointwise", "linear", "matmul")
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One network in `l1` bytes: `fused` and layer by layer (`apart`)."""
+    """One network in `l1` bytes: `fused`; layer by layer as well as this tiler can (`apart`); and layer by layer as
+    others have it (`plain`): one command per operand and tile, no constants together."""
 
     l1: int
     minimise: str
     fused: Schedule
     apart: Schedule
+    plain: Schedule
 
     @property
     def roofline(self) -> float:
@@ -43,8 +47,11 @@ def planned(model: Path, sizes: Sequence[int]) -> Iterator[Planned]:
     graph, kernels, target = problem(model)
     for l1 in sizes:
         for goal in ("cycles", "bytes"):
-            plans = [order_and_schedule(graph, kernels, target, l1, minimise=goal, fused=f)[1] for f in (True, False)]
-            yield Planned(l1, goal, *plans)
+            fused, apart = (
+                order_and_schedule(graph, kernels, target, l1, minimise=goal, fused=f)[1] for f in (True, False)
+            )
+            alone = question(graph, kernels, target.with_budgets(l1), goal, fused=False, together=False)
+            yield Planned(l1, goal, fused, apart, plan_in_order(graph, alone))
 
 
 def problem(model: Path | onnx.ModelProto) -> tuple[fe.FusedGraph, dict[str, Kernel], Target]:

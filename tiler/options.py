@@ -211,16 +211,21 @@ def whole_cycles(bound: BoundCall, target: Target) -> int:
 
 
 def call_options(
-    graph: FusedGraph, kernels: Mapping[str, Kernel], target: Target, objective: Objective = CYCLES
+    graph: FusedGraph,
+    kernels: Mapping[str, Kernel],
+    target: Target,
+    objective: Objective = CYCLES,
+    together: bool = True,
 ) -> tuple[CallOptions, ...]:
-    """Every call's options. Raises GapFuseError naming each call that no implementation takes, with every reason."""
+    """Every call's options; with `together` constants may come with one command a tile. Raises GapFuseError naming each
+    call that no implementation takes, with every reason."""
     shared: dict[object, CallOptions] = {}
     problems: list[Diagnostic] = []
     result = []
     every = [_bound(graph, kernels, call, target) for call in graph.calls]
     readers = _readers(graph, [bound for bound, _ in every], target)
     for call, (bound, declined) in zip(graph.calls, every, strict=True):
-        bound = [replace(b, own=_own(b, readers)) for b in bound]
+        bound = [replace(b, own=_own(b, readers) if together else ()) for b in bound]
         if not bound:
             problems.append(_untaken(call, declined))
             continue

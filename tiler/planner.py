@@ -48,18 +48,25 @@ class Question:
     target: Target
     objective: Objective
     fused: bool
+    together: bool
 
 
 def question(
-    graph: FusedGraph, kernels: Mapping[str, Kernel], target: Target, minimise: str = "cycles", fused: bool = True
+    graph: FusedGraph,
+    kernels: Mapping[str, Kernel],
+    target: Target,
+    minimise: str = "cycles",
+    fused: bool = True,
+    together: bool = True,
 ) -> Question:
-    """Raises GapFuseError: nothing to minimise, or a call that no implementation takes."""
+    """With `together` off every operand is copied by commands of its own (as other tilers do; for comparisons). Raises
+    GapFuseError: nothing to minimise, or a call that no implementation takes."""
     objective = objective_of(minimise)
-    options = call_options(graph, kernels, target, objective)
+    options = call_options(graph, kernels, target, objective, together)
     if objective.memory == "l1":
         target = target.with_budgets(l1=smallest_l1(options))
-        options = call_options(graph, kernels, target, objective)
-    return Question({o.call.name: o for o in options}, target, objective, fused)
+        options = call_options(graph, kernels, target, objective, together)
+    return Question({o.call.name: o for o in options}, target, objective, fused, together)
 
 
 def planned(graph: FusedGraph, asked: Question) -> Schedule:
@@ -68,7 +75,7 @@ def planned(graph: FusedGraph, asked: Question) -> Schedule:
     lives = activation_lives(graph)
     memory = decide_memory(graph, options, lives, asked.target, asked.objective, asked.fused)
     given = frozenset(input_roots(graph))
-    joined = _joined(memory, asked.target, exact=not asked.objective.cycles)
+    joined = _joined(memory, asked.target, exact=not asked.objective.cycles) if asked.together else ((),) * len(options)
     ahead = start_ahead(memory, joined, given, asked.target, wanted=asked.fused)
     return assemble(graph, asked.target, options, lives, memory, joined, ahead)
 
