@@ -80,7 +80,8 @@ def _nodes_named(planned: Planned, name: str) -> list[ViewNode]:
     if found:
         return found
     known = [o for n in view.nodes for o in (*n.origins, *n.outputs, n.op)]
-    raise GapFuseError(Diagnostic(f"the model has no node `{name}`", help=did_you_mean(name, dict.fromkeys(known))))
+    hint = did_you_mean(name, dict.fromkeys(known)) or "`gap-fuse explain MODEL` lists them by call"
+    raise GapFuseError(Diagnostic(f"the model has no node `{name}`", help=hint))
 
 
 def _rule_named(planned: Planned, name: str) -> list[Rule]:

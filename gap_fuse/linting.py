@@ -13,6 +13,7 @@ import onnx
 from fusion_engine import plan, read_model
 from fusion_engine.diagnostics import GapFuseError, Span
 from fusion_engine.model import check_model
+from fusion_engine.view.order import CycleError
 from fusion_engine.view.scopes import CLASSES
 from gap_fuse.export.outlining import outline
 from gap_fuse.export.scopes import instances
@@ -145,6 +146,8 @@ def _kernels(model: onnx.ModelProto, library: Library) -> tuple[Counter[str], li
     """The plan's kernel calls, or the first line of each node without one."""
     try:
         planned = plan(read_model(model, {}), library.rules, library.kernels, check=answers)
+    except CycleError:
+        raise
     except GapFuseError as e:
         return Counter(), [d.message for d in e.diagnostics]
     return Counter(call.kernel for c in planned.plan.chosen for call in c.calls), []

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from fusion_engine.diagnostics import GapFuseError, did_you_mean
+from fusion_engine.diagnostics import Diagnostic, GapFuseError, did_you_mean
 from gap_fuse.compiling import Result
 from tiler import Schedule, order_and_schedule, pareto, smallest_memories, timeline_of
 
@@ -53,12 +53,11 @@ def _shown(result: Result, name: str) -> str:
     if found:
         return found[0]
     known = [n for c in result.graph.calls for n in (c.name, *c.provenance.nodes)]
-    raise GapFuseError(f"--show {name}: no call and no node has this name" + _guess(name, known))
-
-
-def _guess(name: str, known: Sequence[str]) -> str:
-    guess = did_you_mean(name, known)
-    return f"; {guess}" if guess else ""
+    hint = (
+        did_you_mean(name, known)
+        or "the table of `gap-fuse tile MODEL` lists the calls, `gap-fuse explain MODEL` their nodes"
+    )
+    raise GapFuseError(Diagnostic(f"--show {name}: no call and no node has this name", help=hint))
 
 
 def _with(result: Result, l1: int, l2: int | None, minimise: str, fused: bool) -> Schedule | None:

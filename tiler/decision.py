@@ -33,14 +33,27 @@ class TooSmallError(GapFuseError):
         self.least = least
 
 
+class LackingError(Exception):
+    """L2 is too small. Finding the size that would do takes as long as some plans: it is made when asked for."""
+
+    def __init__(self, decide: _Decision) -> None:
+        super().__init__()
+        self._decide = decide
+
+    def too_small(self, below: int | None = None) -> TooSmallError | None:
+        """The error to tell, with the smallest size that would do; None where that is not `below` so many bytes."""
+        if below is not None and not self._decide.within(below - 1).settles():
+            return None
+        return _too_small(self._decide)
+
+
 def decide_homes(options: Sequence[CallOptions], lives: Sequence[Life], near: Stays, target: Target) -> Homes:
-    """Choices for all calls and addresses in L2 for what does not stay in L1. Raises GapFuseError: L2 too small, and
-    the smallest that would do."""
+    """Choices for all calls and addresses in L2 for what does not stay in L1. Raises LackingError."""
     decide = _Decision(options, lives, near, target)
     try:
         homes, draft = decide.settle(Draft())
     except OutOfRoomError as e:
-        raise _too_small(decide) from e
+        raise LackingError(decide) from e
     if draft != Draft() or (homes.moving and homes.cycles > WORTH * homes.bound):
         draft = decide.improve(homes, draft)
     return decide.settle(draft, final=True)[0]

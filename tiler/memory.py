@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from fusion_engine.graph import FusedGraph
-from tiler.decision import TooSmallError, check_l1, decide_homes
+from tiler.decision import LackingError, TooSmallError, check_l1, decide_homes
 from tiler.homes import Homes, StagedRollError, rolled_picks
 from tiler.liveness import Life, end_lives
 from tiler.near import NearPlan, gaps, place_near
@@ -64,12 +64,20 @@ def decide_memory(
         return rolled
     try:
         found = _without_rolls(network, least_left)
-    except TooSmallError as e:
+    except LackingError as e:
         if isinstance(rolled, Memory):
             return rolled
-        raise e if rolled is None or e.least <= rolled.least else rolled from e
+        raise _too_small(e, rolled) from e
     better = isinstance(rolled, Memory) and not least_left and _run(rolled) < _run(found)
     return rolled if isinstance(rolled, Memory) and better else found
+
+
+def _too_small(plain: LackingError, rolled: LackingError | None) -> TooSmallError:
+    """Of the two what less would do for; the rolled groups, which seldom need less, are asked second."""
+    told = plain.too_small()
+    assert told is not None
+    other = None if rolled is None else rolled.too_small(below=told.least)
+    return told if other is None else other
 
 
 def _run(memory: Memory) -> tuple[int, int]:
@@ -77,7 +85,7 @@ def _run(memory: Memory) -> tuple[int, int]:
     return memory.homes.cycles, memory.homes.moving
 
 
-def _rolled(network: _Network, rolls: Rolls | None, least_left: bool) -> Memory | TooSmallError | None:
+def _rolled(network: _Network, rolls: Rolls | None, least_left: bool) -> Memory | LackingError | None:
     """With rolled groups; None where there are none, or something that they read or write must lie in L3."""
     if rolls is None or not rolls.lasts:
         return None
@@ -85,7 +93,7 @@ def _rolled(network: _Network, rolls: Rolls | None, least_left: bool) -> Memory 
         return _decide(network, frozenset(), rolls, least_left)
     except StagedRollError:
         return None
-    except TooSmallError as e:
+    except LackingError as e:
         return e
 
 
@@ -105,7 +113,7 @@ def _without_rolls(network: _Network, least_left: bool) -> Memory:
         staged |= spilled
         try:
             other = _decide(network, staged, None, least_left)
-        except TooSmallError:
+        except LackingError:
             break
         if _run(other) >= _run(best):
             break

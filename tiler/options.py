@@ -61,6 +61,7 @@ class Where:
 
 
 NEAR = Where()
+Levels = tuple[tuple[str, ...], ...]  # of the operands of each implementation
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +93,11 @@ class CallOptions:
         self._spaces: dict[str, Space] = {}
         self._memo: dict[tuple[tuple[tuple[str, ...], ...], int | None], Frontier] = {}
         self._picks: dict[object, Picked | NoFit] = {}
+        self._staged: dict[tuple[Levels, int], list[tuple[int, Picked]]] = {}  # searched picks by the room for stages
 
     def share(self, twin: CallOptions) -> None:
         """Use the tables and results of a call that has the same tilings."""
-        self._spaces, self._memo, self._picks = twin._spaces, twin._memo, twin._picks
+        self._spaces, self._memo, self._picks, self._staged = twin._spaces, twin._memo, twin._picks, twin._staged
 
     def space(self, bound: BoundCall) -> Space:
         """The tables of one implementation, made when first asked for."""
@@ -116,12 +118,22 @@ class CallOptions:
         bytes."""
         key = tuple(where.levels(b) for b in self.bound), stage, l1
         if key not in self._picks:
-            self._picks[key] = self._pick(l1, where, stage)
+            self._picks[key] = self._looser(*key, where) or self._pick(l1, where, stage)
         found = self._picks[key]
         if isinstance(found, NoFit):
             return replace(found, call=self.call.name)
         bound = next(b for b in self.bound if b.implementation == found.bound.implementation)
         return replace(found, bound=bundled(bound, found.choice))
+
+    def _looser(self, levels: Levels, stage: int | None, l1: int, where: Where) -> Picked | None:
+        """The pick with more L2 for stages, where it takes no more than `stage`: what is best of all is best of fewer."""
+        if stage is None or any("stream" in one for one in levels):
+            return None
+        for room, found in self._staged.get((levels, l1), ()):
+            if room >= stage >= found.choice.stage_bytes:
+                bound = next(b for b in self.bound if b.implementation == found.bound.implementation)
+                return replace(found, notes=self._notes(bound, found.choice, l1, where, stage))
+        return None
 
     def _pick(self, l1: int, where: Where, stage: int | None) -> Picked | NoFit:
         easier = self._within(l1, where, stage)
@@ -132,8 +144,12 @@ class CallOptions:
         if at is None:
             return self._no_fit(l1, where)
         bound = self.bound[int(found.ids[at, 0])]
+        levels = tuple(where.levels(b) for b in self.bound)
         choice = choice_of(self.space(bound), found, at, where.levels(bound))
-        return Picked(bound, choice, self._notes(bound, choice, l1, where, stage))
+        picked = Picked(bound, choice, self._notes(bound, choice, l1, where, stage))
+        if stage is not None:
+            self._staged.setdefault((levels, l1), []).append((stage, picked))
+        return picked
 
     def _within(self, l1: int, where: Where, stage: int | None) -> Picked | None:
         """The best choice under a larger stage, or none, where that keeps within this one: then it is the best here."""

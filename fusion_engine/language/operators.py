@@ -36,3 +36,8 @@ def most_inputs(schema: onnx.defs.OpSchema) -> int | None:
     """The greatest number of inputs, None where the last is variadic."""
     variadic = onnx.defs.OpSchema.FormalParameterOption.Variadic
     return None if schema.inputs and schema.inputs[-1].option == variadic else len(schema.inputs)
+
+
+def too_many_inputs(op: str, most: int) -> str:
+    """The sentence."""
+    return f"`{op}` has at most {most} input{'' if most == 1 else 's'}"

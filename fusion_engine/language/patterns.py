@@ -10,7 +10,7 @@ from fusion_engine.diagnostics import GapFuseError, did_you_mean
 from fusion_engine.language.axes import parse_axes
 from fusion_engine.language.expressions import CONSTANTS, convert_expression
 from fusion_engine.language.fragments import Fragment, FragmentLine
-from fusion_engine.language.operators import COMMUTATIVE, most_inputs, operators
+from fusion_engine.language.operators import COMMUTATIVE, most_inputs, operators, too_many_inputs
 from fusion_engine.language.reader import Reader, check_name, keywords, number_or_list
 from fusion_engine.language.trees import rename_expression
 from fusion_engine.language.types import (
@@ -164,7 +164,7 @@ def _check_operator(reader: Reader, place: ast.expr, op: str, node: ast.Call) ->
         raise reader.text.error(place, f"unknown operator `{op}`", did_you_mean(op, operators()))
     most = most_inputs(schema)
     if most is not None and len(node.args) > most:
-        raise reader.text.error(node.args[most], f"`{op}` has at most {most} inputs")
+        raise reader.text.error(node.args[most], too_many_inputs(op, most))
 
 
 def _node(

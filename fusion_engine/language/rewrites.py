@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from fusion_engine.diagnostics import Diagnostic, GapFuseError, did_you_mean
 from fusion_engine.language.expressions import CONSTANTS, convert_expression
 from fusion_engine.language.file_model import RewriteSection
-from fusion_engine.language.operators import most_inputs, operators
+from fusion_engine.language.operators import most_inputs, operators, too_many_inputs
 from fusion_engine.language.patterns import INFIX
 from fusion_engine.language.text import RuleText, parse_lines, scalar_text
 from fusion_engine.language.types import EName, Expression, NodeTemplate, Rewrite
@@ -125,7 +125,7 @@ def _operator(text: RuleText, node: ast.Call) -> str:
         case ast.Name(id=op) if op in operators():
             most = most_inputs(operators()[op])
             if most is not None and len(node.args) > most:
-                raise text.error(node.args[most], f"`{op}` has at most {most} inputs")
+                raise text.error(node.args[most], too_many_inputs(op, most))
             return op
         case ast.Name(id=op) if op[0].islower():
             raise text.error(node, "a rewrite makes nodes", "constants are computed in `let`")

@@ -7,6 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
 from fusion_engine.view.draft import Node
 
+SHOWN = 8  # nodes of a cycle that are named
+
+
+class CycleError(GapFuseError):
+    """A graph whose nodes wait for each other."""
+
 
 def ordered(
     nodes: Sequence[Node],
@@ -36,11 +42,18 @@ def ordered(
                     pending.pop(name, None)
                 continue
             if id(need) in entered:
-                label = need.origins[0] if need.origins else need.outputs[0]
-                raise GapFuseError(Diagnostic(f"the graph has a cycle through node `{label}` ({need.op})", where))
+                raise CycleError(_cycle(stack[stack.index(need) :], where))
             entered.add(id(need))
             stack.append(need)
     return result
+
+
+def _cycle(nodes: Sequence[Node], where: Span | None) -> Diagnostic:
+    """`nodes` each read the next, and the last the first: "`b` (Relu) reads `a` (Add) reads `b` (Relu)"."""
+    labels = [f"`{n.origins[0] if n.origins else n.outputs[0]}` ({n.op})" for n in nodes]
+    left = [f"{len(labels) - SHOWN} more"] if len(labels) > SHOWN else []
+    path = " reads ".join([*labels[:SHOWN], *left, labels[0]])
+    return Diagnostic(f"the graph has a cycle: node {path}", where)
 
 
 def _first_pending(

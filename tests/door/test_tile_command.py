@@ -100,4 +100,6 @@ def test_the_text_tells_what_binds_and_what_more_buys(tmp_path: Path) -> None:
 
 def test_unknown_names_are_errors() -> None:
     assert "did you mean" in _tile("--minimise", "byts").output
-    assert _tile("--show", "nothing").exit_code == 2
+    unknown = _tile("--show", "zzz")
+    assert unknown.exit_code == 2
+    assert "help: the table of `gap-fuse tile MODEL` lists the calls" in unknown.output

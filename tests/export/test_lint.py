@@ -178,3 +178,17 @@ def test_a_keep_that_matches_nothing_is_an_error(tmp_path: Path) -> None:
     result = command("outline", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "o.onnx"), "--keep", "zzz.*")
     assert result.exit_code == 2
     assert "no instance matches zzz.*" in result.output
+
+
+@pytest.mark.parametrize("reads", ["x", "a"])
+def test_a_cycle_is_an_error_that_names_its_nodes(reads: str, tmp_path: Path) -> None:
+    """It stood among the advice, as a node without a kernel, and the command ended with 0."""
+    wanted = {"x": "`n1` (Add) reads `n2` (Relu) reads `n1` (Add)", "a": "`n1` (Add) reads `n1` (Add)"}[reads]
+    nodes = [onnx.helper.make_node("Add", [reads, "b" if reads == "x" else "x"], ["a"], name="n1")]
+    nodes.append(onnx.helper.make_node("Relu", ["a"], ["b"], name="n2"))
+    ends = [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [3]) for n in ("x", "a")]
+    graph = onnx.helper.make_graph(nodes, "g", ends[:1], ends[1:])
+    (tmp_path / "m.onnx").write_bytes(onnx.helper.make_model(graph).SerializeToString())
+    done = CliRunner().invoke(main, ["lint", str(tmp_path / "m.onnx")])
+    assert done.exit_code == 2
+    assert f"error: the graph has a cycle: node {wanted}" in done.output

@@ -20,7 +20,7 @@ def problems(folder: Path, rule: str, **kw: str) -> tuple[Diagnostic, ...]:
 
 CASES = [
     ("y = Conf(x)", "unknown operator `Conf`", "Conv", "Conf"),
-    ("y = Relu(x, x)", "`Relu` has at most 1 inputs", None, "x"),
+    ("y = Relu(x, x)", "`Relu` has at most 1 input", None, "x"),
     ("y = Softmax(x, axes=1)", "`Softmax` has no attribute `axes`", "axis", "axes=1"),
     ("y = akt(x) -> lo, hi", "`->` follows a fragment's call", None, "akt(x)"),
     ("y = akt(x)", "unknown fragment `akt`", "act", "akt"),

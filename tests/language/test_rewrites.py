@@ -41,7 +41,7 @@ def test_nodes_in_the_order_of_making(tmp_path: Path) -> None:
 
 CASES = [
     ("y = Exp(Exp(x))", "y = Expp(x)", "unknown operator `Expp`", "Expp"),
-    ("y = Exp(Exp(x))", "y = Exp(x, x)", "`Exp` has at most 1 inputs", "x"),
+    ("y = Exp(Exp(x))", "y = Exp(x, x)", "`Exp` has at most 1 input", "x"),
     ("y = Exp(Exp(x))", "y = Exp(x, alpha=1)", "`Exp` has no attribute `alpha`", "alpha=1"),
     ("y = Exp(Exp(x))", "y = Exp(z)", "`z` is not bound", "z"),
     ("y = Exp(Exp(x))", "z = Exp(x)", "the rewrite does not make `y`", None),

@@ -149,3 +149,15 @@ def test_a_concatenation_stays_and_its_parts_are_made_and_read_inside() -> None:
     s = schedule(b.graph([x], [b.conv(whole, 4)]), KERNELS, TARGET)
     assert [v.root for v in s.stays] == [whole]
     assert s.bytes["l2_l1"] == sum(c.bytes for c in s.constants) + 2 * 256
+
+
+@settings(max_examples=15)
+@given(networks(), st.lists(st.integers(1, 4000), min_size=2, max_size=5))
+def test_a_pick_within_less_of_l2_is_that_of_a_fresh_search(graph: FusedGraph, stages: list[int]) -> None:
+    """Whatever was asked before: picks that take no more of L2 than is there now are not searched again."""
+    asked = call_options(graph, KERNELS, TARGET.with_budgets(4000))
+    for stage in stages:
+        fresh = call_options(graph, KERNELS, TARGET.with_budgets(4000))
+        for o, new in zip(asked, fresh, strict=True):
+            where = Where(staged=frozenset(x.root for x in o.bound[0].operands if x.role != "const"))
+            assert o.pick(3000, where, stage) == new.pick(3000, where, stage)
