@@ -52,7 +52,7 @@ def decide_homes(options: Sequence[CallOptions], lives: Sequence[Life], near: St
     decide = _Decision(options, lives, near, target)
     try:
         homes, draft = decide.settle(Draft())
-    except OutOfRoomError as e:
+    except (OutOfRoomError, StagedRollError) as e:
         raise LackingError(decide) from e
     if draft != Draft() or (homes.moving and homes.cycles > WORTH * homes.bound):
         draft = decide.improve(homes, draft)

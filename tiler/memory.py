@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from fusion_engine.graph import FusedGraph
 from tiler.decision import LackingError, TooSmallError, check_l1, decide_homes
-from tiler.homes import Homes, StagedRollError, rolled_picks
+from tiler.homes import Homes, rolled_picks
 from tiler.liveness import Life, end_lives
 from tiler.near import NearPlan, gaps, place_near
 from tiler.objective import Objective
@@ -86,14 +86,12 @@ def _run(memory: Memory) -> tuple[int, int]:
 
 
 def _rolled(network: _Network, rolls: Rolls | None, least_left: bool) -> Memory | LackingError | None:
-    """With rolled groups; None where there are none, or something that they read or write must lie in L3."""
+    """With rolled groups; None where there are none."""
     if rolls is None or not rolls.lasts:
         return None
     try:
         return _decide(network, frozenset(), rolls, least_left)
-    except StagedRollError:
-        return None
-    except LackingError as e:
+    except LackingError as e:  # also where something that they read or write would have to lie in L3
         return e
 
 

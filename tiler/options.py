@@ -126,7 +126,7 @@ class CallOptions:
         return replace(found, bound=bundled(bound, found.choice))
 
     def _looser(self, levels: Levels, stage: int | None, l1: int, where: Where) -> Picked | None:
-        """The pick with more L2 for stages, where it takes no more than `stage`: what is best of all is best of fewer."""
+        """The pick with more L2 for stages, where it takes no more: the best of all is the best of fewer."""
         if stage is None or any("stream" in one for one in levels):
             return None
         for room, found in self._staged.get((levels, l1), ()):
