@@ -53,8 +53,10 @@ def in_integers(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _placed(schedule: Schedule) -> int:
-    """L2's peak less the constants in it."""
-    return schedule.peaks["l2"] - sum(_up(c.bytes) for c in schedule.constants if c.l2 is not None)
+    """From the first byte of L2 that an activation is in to the last."""
+    constants = {c.name for c in schedule.constants}
+    there = [r for r in schedule.residencies if r.root not in constants]
+    return _up(max((r.offset + r.bytes for r in there), default=0) - min((r.offset for r in there), default=0))
 
 
 def _up(size: int) -> int:
