@@ -32,7 +32,8 @@ class CodeSize:
         return self.peak + self.reserved > room or self.code + self.peak <= room
 
     def __str__(self) -> str:
-        what = f"{self.code:,} B of code and tables, {self.reserved:,} reserved in {self.level}"
+        item = f"levels.{self.level}.reserved.{RESERVED} of target.yaml"
+        what = f"{self.code:,} B of code and tables by the compiler here; {self.reserved:,} are set aside ({item})"
         if self.passed:
             return what + ("" if self.code <= self.reserved else f": more, but beside {self.peak:,} of data they fit")
         least = self.bytes - self.rest - self.code

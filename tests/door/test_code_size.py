@@ -16,7 +16,9 @@ SIZE = CodeSize("l2", bytes=1000, reserved=300, rest=100, peak=500, code=250)
 
 def test_code_within_its_reservation_passes() -> None:
     assert SIZE.passed
-    assert str(SIZE) == "250 B of code and tables, 300 reserved in l2"
+    assert str(SIZE) == (
+        "250 B of code and tables by the compiler here; 300 are set aside (levels.l2.reserved.code of target.yaml)"
+    )
 
 
 def test_more_code_passes_where_the_data_leave_room() -> None:
