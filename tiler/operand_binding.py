@@ -71,7 +71,9 @@ class OperandBinder:
         if isinstance(self.implementation.orders.get(a.type.name), str):
             return ("stride",) * len(dims)
         outer = "pitch" if a.type.name in self.implementation.pitch else "dense"
-        return tuple("stride" if d.grouped else "dense" if i == len(dims) - 1 else outer for i, d in enumerate(dims))
+        line = "line" if a.type.name in self.implementation.lines else outer
+        inner = {len(dims) - 1: "dense", len(dims) - 3: line}
+        return tuple("stride" if d.grouped else inner.get(i, outer) for i, d in enumerate(dims))
 
     def _dims(self, a: Actual) -> list[_Dim]:
         result: list[_Dim] = []

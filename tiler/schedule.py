@@ -17,8 +17,8 @@ class BoundOperand:
     far element at coordinates c lies `far_offset + sum(c * far_strides)` elements into `root`. For constants `root`
     is the packed constant, dense in these dims. The dims of a group of any rank are named after its folded axes (i0,
     i1, ...); one that is broadcast has extent 1, index 0 and stride 0. `near` tells along which dims a tile may lie
-    inside a larger tensor in L1: by a `stride` or the `pitch` of rows that the call is given, or only `dense`;
-    `whole`: only the whole tensor may.
+    inside a larger tensor in L1: by what the call is given, a `stride`, the `pitch` of rows or the distance of a `line`
+    of rows, or only `dense`; `whole`: only the whole tensor may.
     """
 
     name: str
@@ -34,7 +34,7 @@ class BoundOperand:
     far_strides: tuple[int, ...]
     outside: str = "never"  # border | skip | never
     gather: bool = False
-    near: tuple[str, ...] = ()  # per dim, how the kernel steps along it in L1: stride | pitch | dense | whole
+    near: tuple[str, ...] = ()  # per dim, how the kernel steps along it in L1: stride | line | pitch | dense | whole
 
 
 @dataclass(frozen=True, slots=True)

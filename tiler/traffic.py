@@ -61,19 +61,20 @@ def operand_traffic(grid: Grid, operand: BoundOperand, hops: Sequence[Hop]) -> O
 
 
 def in_place(dims: Sequence[DimClasses], operand: BoundOperand) -> NDArray[np.bool_]:
-    """Where every tile runs through the whole tensor as its kernel walks it: dense, its rows a pitch apart, or by
-    strides."""
+    """Where every tile runs through the whole tensor as its kernel walks it: dense, its rows a pitch apart, its lines
+    of rows a distance apart, or by strides."""
     if not operand.near:
         return np.zeros((), bool)
     fits, even, step = np.ones((), bool), np.ones((), bool), np.ones((), np.int64)
-    pitched = False
+    told = set[str]()
     for dim, stride, near in reversed(list(zip(dims, operand.far_strides, operand.near, strict=True))):
         if near == "stride":
             continue
         if near == "whole":
             fits = fits & (dim.times.sum(-1) == 1)
-        if near == "pitch" and not pitched:  # rows may lie at any distance
-            even, step, pitched = np.ones((), bool), np.zeros((), np.int64), True
+        if near in ("pitch", "line") and near not in told:  # rows, lines of rows may lie at any distance
+            even, step = np.ones((), bool), np.zeros((), np.int64)
+            told.add(near)
         many = dim.most > 1
         fits = fits & (~many | (step == 0) | (even & (stride == step)))
         step = np.where(many, stride * dim.most, step)

@@ -198,6 +198,7 @@ class _Checker:
             ("reads_at", tuple(i.reads_at or ()), operands),
             ("gather", i.gather, operands),
             ("pitch", i.pitch, operands),
+            ("lines", i.lines, i.pitch),
             ("reuse", tuple(i.reuse or ()) + tuple(x for v in (i.reuse or {}).values() for x in v), operands),
             ("origin", tuple(o.split(".")[0] for o in i.origin), axes | operands),
             (_kept_key(i), i.accumulate.over if i.accumulate else (), axes),

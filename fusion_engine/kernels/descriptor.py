@@ -113,6 +113,7 @@ class Implementation:
     reuse: Mapping[str, tuple[str, ...]] | None = None
     gather: tuple[str, ...] = ()
     pitch: tuple[str, ...] = ()  # operands whose rows (innermost dims) may lie apart: the call gets the distance
+    lines: tuple[str, ...] = ()  # those of them whose lines of rows (of the next dim) may lie apart, too: the same
     origin: tuple[str, ...] = ()
     rank: int | None = None  # any-rank groups are flattened to exactly this many axes
     isa: tuple[str, ...] = ()

@@ -100,6 +100,8 @@ class ImplementationSection(Section):
     """Results that may lie on an operand: each element is read before the same one is written, by the same core."""
     pitch: list[str] | str | None = None
     """Operands whose innermost rows may lie apart in L1: the call gets the distance."""
+    lines: list[str] | str | None = None
+    """Those of them whose lines (rows along the next dim) may lie apart, too: the call gets that distance."""
     gather: list[str] | str | None = None
     """Operands read at places that only the data say."""
     origin: list[str] | str | None = None

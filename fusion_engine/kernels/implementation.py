@@ -57,6 +57,7 @@ def read_implementation(m: Marked, operands: Sequence[OperandType], problems: Pr
         reuse={k.text: as_texts(v, "reuse", problems) for k, v in pairs(m.get("reuse"), "reuse", problems)},
         gather=as_texts(m.get("gather"), "gather", problems),
         pitch=as_texts(m.get("pitch"), "pitch", problems),
+        lines=as_texts(m.get("lines"), "lines", problems),
         origin=as_texts(m.get("origin"), "origin", problems),
         rank=as_int(m.get("rank"), "rank", problems),
         isa=as_texts(m.get("isa"), "isa", problems),

@@ -83,4 +83,11 @@ typedef int8_t gf_vi8_u __attribute__((vector_size(GF_LANES), aligned(1), may_al
 /* A small function whose callers need its loops unrolled for their constant arguments. */
 #define GF_INLINE static inline __attribute__((always_inline))
 
+/* Whether lines, of q rows that lie `row` elements apart, do not follow each other as their rows do; `line` 0: they do. */
+static inline int gf_lines_apart(ptrdiff_t row, ptrdiff_t line, int32_t q) { return line != 0 && line != q * row; }
+
+/* The element where row `at` of such lines begins. */
+static inline ptrdiff_t gf_row_of_lines(int32_t at, ptrdiff_t row, ptrdiff_t line, int32_t q) {
+  return gf_lines_apart(row, line, q) ? at / q * line + at % q * row : at * row;
+}
 #endif

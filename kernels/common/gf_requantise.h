@@ -99,18 +99,19 @@ static inline void gf_requantise_rows(int8_t *y, ptrdiff_t y_row, const int32_t 
   gf_requantise_either(y, y_row, sums, row, rows, channels, by, NULL);
 }
 
-/* The rows of an int8 result: how sums become it, from channel 0 on. */
+/* The rows of an int8 result: how sums become it, from channel 0 on. Lines of q rows each lie `line` elements apart (0: as q rows do). */
 typedef struct {
   int8_t *y;
-  ptrdiff_t row;
+  ptrdiff_t row, line;
+  int32_t q;
   gf_requant by;
   gf_addend_i8 add;
 } gf_result_i8;
 
-/* `rows` rows from `at`, `channels` channels from `channel`: the rows of sums are sums_row elements apart. y may lie where the addend lies. */
-static inline void gf_result_i8_rows(const gf_result_i8 *r, int32_t at, int32_t channel, const int32_t *sums, ptrdiff_t sums_row, int32_t rows,
+/* `rows` rows of one line. */
+static inline void gf_result_i8_line(const gf_result_i8 *r, int32_t at, int32_t channel, const int32_t *sums, ptrdiff_t sums_row, int32_t rows,
                                      int32_t channels) {
-  int8_t *y = r->y + at * r->row + channel;
+  int8_t *y = r->y + gf_row_of_lines(at, r->row, r->line, r->q) + channel;
   gf_requant by = {r->by.bias + channel, r->by.mul + channel, r->by.shift + channel, r->by.zero, r->by.lo, r->by.hi};
   if (!r->add.x) {
     gf_requantise_either(y, r->row, sums, sums_row, rows, channels, &by, NULL);
@@ -119,5 +120,18 @@ static inline void gf_result_i8_rows(const gf_result_i8 *r, int32_t at, int32_t 
   gf_addend_i8 add = r->add;
   add.x += at * add.row + channel;
   gf_requantise_either(y, r->row, sums, sums_row, rows, channels, &by, &add);
+}
+
+/* `rows` rows from `at`, `channels` channels from `channel`: the rows of sums are sums_row elements apart. y may lie where the addend lies. */
+static inline void gf_result_i8_rows(const gf_result_i8 *r, int32_t at, int32_t channel, const int32_t *sums, ptrdiff_t sums_row, int32_t rows,
+                                     int32_t channels) {
+  const int apart = gf_lines_apart(r->row, r->line, r->q);
+  while (rows > 0) {
+    const int32_t here = apart ? GF_MIN(rows, r->q - at % r->q) : rows;
+    gf_result_i8_line(r, at, channel, sums, sums_row, here, channels);
+    at += here;
+    sums += here * sums_row;
+    rows -= here;
+  }
 }
 #endif

@@ -4,10 +4,11 @@
 #include "gf_macs.h"
 
 /* How sums become the result, from channel 0 on. `low`, `high` NULL: all channels are clamped to lo and hi. `addend` NULL: nothing is added.
-   Rows of y and of the addend lie their `row` elements apart. */
+   Rows of y and of the addend lie their `row` elements apart; lines of y, q rows each, lie `line` apart (0: as q rows do). */
 typedef struct {
   float *y;
-  ptrdiff_t row;
+  ptrdiff_t row, line;
+  int32_t q;
   const float *bias;
   float lo, hi;
   const float *low, *high;
@@ -18,7 +19,7 @@ typedef struct {
 
 /* Row `at`, `n` channels from `channel`. y may lie where the addend lies. */
 static inline void gf_result_f32_row(const gf_result_f32 *r, int32_t at, int32_t channel, const float *sums, int32_t n) {
-  float *y = r->y + at * r->row + channel;
+  float *y = r->y + gf_row_of_lines(at, r->row, r->line, r->q) + channel;
   const float *bias = r->bias + channel, lo = r->lo, hi = r->hi, sum_lo = r->sum_lo, sum_hi = r->sum_hi;
   if (!r->addend && !r->low && !r->high) {
     gf_store_f32(y, sums, bias, n, lo, hi);

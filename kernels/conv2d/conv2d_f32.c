@@ -23,7 +23,7 @@ static float window(const call *a, int32_t n, int32_t h, int32_t w, int32_t g, i
 
 void gf_conv2d_f32(const void *args) {
   const call *a = args;
-  gf_result_f32 y = {a->y, a->y_pitch, a->bias, a->lo, a->hi, a->low, a->high,
+  gf_result_f32 y = {a->y, a->y_pitch, a->y_line, a->q, a->bias, a->lo, a->hi, a->low, a->high,
                      a->addend, a->addend_pitch, a->sum_lo, a->sum_hi};
   gf_range mine = gf_share(a->n * a->p * a->q);
   for (int32_t i = mine.begin; i < mine.end; i++) {

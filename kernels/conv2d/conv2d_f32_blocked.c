@@ -16,7 +16,7 @@ void gf_conv2d_f32_blocked(const void *args) {
   const call *a = args;
   float *border = (float *)(void *)(a->border + gf_core_id() * a->border_pitch);
   gf_conv conv = {a->x, a->weight, border, a->x_h, a->x_w, a->c, a->x_pitch, a->r, a->s, 0, a->dilations};
-  gf_result_f32 y = {a->y, a->y_pitch, a->bias, a->lo, a->hi, a->low, a->high,
+  gf_result_f32 y = {a->y, a->y_pitch, a->y_line, a->q, a->bias, a->lo, a->hi, a->low, a->high,
                      a->addend, a->addend_pitch, a->sum_lo, a->sum_hi};
   gf_window_grid grid = {a->p, a->q, a->strides, a->x_h_before, a->x_w_before};
   const int32_t pixels = a->n * a->p * a->q;

@@ -46,7 +46,7 @@ GF_INLINE void tile(const call *a, const gf_result_f32 *y, const float *const *x
 void gf_conv2d_f32_patch(const void *args) {
   const call *a = args;
   float *patches = (float *)(void *)(a->patch + gf_core_id() * a->patch_pitch);
-  gf_result_f32 y = {a->y, a->y_pitch, a->bias, a->lo, a->hi, a->low, a->high,
+  gf_result_f32 y = {a->y, a->y_pitch, a->y_line, a->q, a->bias, a->lo, a->hi, a->low, a->high,
                      a->addend, a->addend_pitch, a->sum_lo, a->sum_hi};
   gf_window_grid grid = {a->p, a->q, a->strides, a->x_h_before, a->x_w_before};
   const int32_t pixels = a->n * a->p * a->q;

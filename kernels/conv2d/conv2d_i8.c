@@ -23,7 +23,7 @@ static int32_t window(const call *a, int32_t n, int32_t h, int32_t w, int32_t g,
 
 void gf_conv2d_i8(const void *args) {
   const call *a = args;
-  gf_result_i8 y = {a->y, a->y_pitch, {a->bias, a->mul, a->shift, a->y_zero, a->lo, a->hi},
+  gf_result_i8 y = {a->y, a->y_pitch, a->y_line, a->q, {a->bias, a->mul, a->shift, a->y_zero, a->lo, a->hi},
                     {a->addend, a->addend_pitch, a->addend_zero, a->addend_mul, a->sum_mul, a->sum_shift, a->sum_zero, a->sum_lo, a->sum_hi}};
   gf_range mine = gf_share(a->n * a->p * a->q);
   for (int32_t i = mine.begin; i < mine.end; i++) {

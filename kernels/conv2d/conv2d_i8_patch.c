@@ -44,7 +44,7 @@ GF_INLINE void tile(const call *a, const gf_result_i8 *y, const int8_t *const *x
 void gf_conv2d_i8_patch(const void *args) {
   const call *a = args;
   int8_t *patches = (int8_t *)a->patch + gf_core_id() * a->patch_pitch;
-  gf_result_i8 y = {a->y, a->y_pitch, {a->bias, a->mul, a->shift, a->y_zero, a->lo, a->hi},
+  gf_result_i8 y = {a->y, a->y_pitch, a->y_line, a->q, {a->bias, a->mul, a->shift, a->y_zero, a->lo, a->hi},
                     {a->addend, a->addend_pitch, a->addend_zero, a->addend_mul, a->sum_mul, a->sum_shift, a->sum_zero, a->sum_lo, a->sum_hi}};
   gf_window_grid grid = {a->p, a->q, a->strides, a->x_h_before, a->x_w_before};
   const int32_t pixels = a->n * a->p * a->q;

@@ -51,7 +51,7 @@ static void pixel(const call *a, const gf_window *window, const gf_result_f32 *y
 void gf_depthwise_f32(const void *args) {
   const call *a = args;
   gf_window_space x = {a->x_h, a->x_w, a->x_pitch, a->r, a->s, a->x_h_before, a->x_w_before, a->strides, a->dilations};
-  gf_result_f32 y = {a->y, a->y_pitch, a->bias, a->lo, a->hi, a->low, a->high,
+  gf_result_f32 y = {a->y, a->y_pitch, a->y_line, a->q, a->bias, a->lo, a->hi, a->low, a->high,
                      a->addend, a->addend_pitch, a->sum_lo, a->sum_hi};
   gf_range mine = gf_share(a->n * a->p * a->q);
   gf_pixel at = gf_pixel_at(mine.begin, a->p, a->q);

@@ -75,7 +75,7 @@ static void pixels(const call *a, const gf_window *windows, const gf_result_i8 *
 void gf_depthwise_i8(const void *args) {
   const call *a = args;
   gf_window_space x = {a->x_h, a->x_w, a->x_pitch, a->r, a->s, a->x_h_before, a->x_w_before, a->strides, a->dilations};
-  gf_result_i8 y = {a->y, a->y_pitch, {a->bias, a->mul, a->shift, a->y_zero, a->lo, a->hi},
+  gf_result_i8 y = {a->y, a->y_pitch, a->y_line, a->q, {a->bias, a->mul, a->shift, a->y_zero, a->lo, a->hi},
                     {a->addend, a->addend_pitch, a->addend_zero, a->addend_mul, a->sum_mul, a->sum_shift, a->sum_zero, a->sum_lo, a->sum_hi}};
   gf_range mine = gf_share(a->n * a->p * a->q);
   for (int32_t i = mine.begin; i < mine.end; i += PIXELS) {

@@ -110,6 +110,26 @@ def test_calls_in_another_order_answer_alike() -> None:
     _check(graph, timetable, (), 5)
 
 
+@pytest.mark.parametrize("kernel", ["conv2d_i8", "depthwise_i8", "pointwise_i8"])
+def test_what_is_framed_stays_with_its_frame(kernel: str) -> None:
+    """Its rows, and its lines of rows, lie apart; the convolution used to make one line at a time."""
+    g = Growing(None, _kernels(), np.random.default_rng(1))  # type: ignore[arg-type]
+    g.buffers.append(Buffer("input", "int8", (1, 9, 7, 6)))
+    size = 1 if kernel == "pointwise_i8" else 3
+    weights = g.weights(9, 1 if kernel == "depthwise_i8" else 9, size, size)
+    attrs = {} if size == 1 else {"pads": (1, 1, 1, 1)}
+    y = g.call(kernel, {"x": "input", **weights}, (1, 9, 7, 6), attrs)  # type: ignore[arg-type]
+    padded = g.call("pad_i8", {"x": y}, (1, 9, 10, 9), {"pads": (0, 0, 1, 2, 0, 0, 2, 1), "value": 7})
+    last = g.call("pointwise_i8", {"x": padded, **g.weights(4, 9, 1, 1)}, (1, 4, 10, 9), {})
+    stored = order_layouts(FusedGraph("net", tuple(g.buffers), tuple(g.calls), ("input",), (last,)), _kernels())
+    graph = _pads_in_place(stored)
+    timetable = schedule(graph, _kernels(), _target())
+    assert padded in {s.root for s in timetable.stays}
+    made = next(c for c in timetable.calls if c.kernel == kernel)
+    assert made.tiles < 7
+    _check(graph, timetable, SANITIZED, 3)
+
+
 @pytest.mark.parametrize("options", [("FAST=1",), ("WEIGHTS=c",)])
 def test_other_builds_answer_alike(tmp_path: Path, options: tuple[str, ...]) -> None:
     graph, timetable = _planned(_fixed(), 2000, 100_000)

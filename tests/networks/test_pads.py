@@ -93,6 +93,24 @@ def test_frames_are_filled(case: Case) -> None:
     verified(result)
 
 
+def side_by_side(n: Padded) -> list[str]:
+    """Results of two convolutions joined along the columns."""
+    return [n.conv(n.concat(n.conv("x", 4, 4), n.conv("x", 4, 4), axis=3), 4, 2)]
+
+
+@pytest.mark.parametrize("case", [chain, side_by_side], ids=lambda c: c.__name__)
+def test_what_lies_in_columns_stays_in_l1(case: Case) -> None:
+    """No byte of it moves: those that do are the input's, the output's and the constants', each once."""
+    net = Padded()
+    result = gap_fuse.compile(net.model(*case(net)), minimise="bytes")
+    moved = {o.operand.root: o.bytes["l2_l1"] for c in result.schedule.calls for o in c.operands}
+    stays = {s.root for s in result.schedule.stays}
+    wide = [b for b in result.graph.buffers if b.name in stays and b.shape[3] > 6]
+    assert wide
+    assert all(moved[b.name] == 0 for b in wide)
+    verified(result)
+
+
 @settings(max_examples=4, suppress_health_check=list(HealthCheck))
 @given(
     st.sampled_from(list(CASES)), st.booleans(), st.sampled_from([2500, 5000, 20000]), st.sampled_from([3000, 50000])

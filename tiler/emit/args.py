@@ -16,6 +16,7 @@ MemberKind = Literal[
     "before",  # rows of `dim` missing before the tile, where the map runs outside the tensor
     "after",
     "rows",  # elements from row to row of operand `of` in L1
+    "lines",  # elements from line to line of rows of operand `of` in L1
     "strides",  # element strides in L1 of operand `of` along the axes of its group
     "axis",  # extent in this tile of axis `of`
     "attr",  # value of attribute `of`
@@ -143,6 +144,8 @@ def _operand(name: str, operand: OperandType, kernel: Kernel, implementation: Im
         yield ArgMember(f"{name}_{d}_after", "after", "int32_t", name, d)
     if operand.name in implementation.pitch:
         yield ArgMember(f"{name}_pitch", "rows", "int32_t", name)
+    if operand.name in implementation.lines:
+        yield ArgMember(f"{name}_line", "lines", "int32_t", name)
     if (count := _stride_count(operand, implementation)) is not None:
         yield ArgMember(f"{name}_s", "strides", "int32_t", name, length=count)
 

@@ -15,7 +15,7 @@ from tiler.emit.unit import CallUnit
 from tiler.schedule import OperandPlan
 
 WIDTH = 112
-_OF_OPERAND = ("extent", "before", "after", "dim_at", "rows", "strides")
+_OF_OPERAND = ("extent", "before", "after", "dim_at", "rows", "lines", "strides")
 _ADDRESSES = ("pointer", "first", "last", "accumulator", "scratch", "pitch")
 
 
@@ -56,7 +56,7 @@ def varying(unit: CallUnit) -> list[Affine]:
 
 
 def _line_of(m: ArgMember) -> str:
-    by_name = ("pointer", "extent", "before", "after", "rows", "strides", "scratch", "pitch")
+    by_name = ("pointer", "extent", "before", "after", "rows", "lines", "strides", "scratch", "pitch")
     if m.kind in by_name:
         return m.of
     return "accumulator" if m.kind in ("first", "last") else m.kind

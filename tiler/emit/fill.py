@@ -44,6 +44,8 @@ def member_value(member: ArgMember, tile: Tile) -> Value:
             return _dim_value(member, tile, "start")
         case "rows":
             return _rows(member.of, tile)
+        case "lines":
+            return _lines(member.of, tile)
         case "strides":
             return _strides(member, tile)
         case "axis":
@@ -123,6 +125,15 @@ def _rows(name: str, tile: Tile) -> Affine:
             if dim.extent != number(1):
                 return number(stride)
     return box[-1].extent
+
+
+def _lines(name: str, tile: Tile) -> Affine:
+    """Elements from one line of rows to the next: along the dim outside that of the rows."""
+    if name not in tile.operands:
+        return number(0)
+    if name in tile.stays:
+        return number(tile.operands[name].far_strides[-3])
+    return _dense(tile.boxes[name])[-3]
 
 
 def _strides_in_l1(name: str, tile: Tile) -> list[Affine]:

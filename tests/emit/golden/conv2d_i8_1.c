@@ -48,7 +48,7 @@ static void run_conv2d_i8_1(void) {
       .mul = GF_L1(1280), .mul_k = 32,
       .shift = GF_L1(1408), .shift_k = 32,
       .addend = NULL,
-      .y = GF_L1(2336), .y_n = 1, .y_p = 2, .y_q = 2, .y_k = 32, .y_pitch = 32,
+      .y = GF_L1(2336), .y_n = 1, .y_p = 2, .y_q = 2, .y_k = 32, .y_pitch = 32, .y_line = 64,
       .n = 1, .g = 1, .k = 32, .p = 2, .q = 2, .c = 4, .r = 3, .s = 3,
       .groups = 1, .strides = {2, 2}, .dilations = {1, 1}, .pads = {1, 1, 1, 1}, .x_zero = -128, .y_zero = -128,
       .lo = -128, .hi = 127, .addend_zero = 0, .addend_mul = 0, .sum_mul = 0, .sum_shift = 1, .sum_zero = 0,
