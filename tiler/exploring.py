@@ -45,7 +45,7 @@ def smallest_memories(
     least = smallest_l1(call_options(graph, kernels, target))
     if target.budget("l1") < least:
         return {"l1": least}
-    asked = question(graph, kernels, target, minimise, fused)
+    asked = question(graph, kernels, target.with_budgets(l2=1), minimise, fused)  # no copy of a constant per reader
     orders = call_orders(graph, asked.target.budget("l1"))
     return {"l1": least, "l2": min(_smallest_l2(in_order(graph, o), asked) for o in orders)}
 
