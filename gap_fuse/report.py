@@ -77,6 +77,7 @@ def _call(schedule: Schedule, number: int, call: Call, between_integers: bool) -
             for loop in plan.loops
         ],
         "trailing": None if plan.trailing is None else asdict(plan.trailing),
+        "together": _together(plan),
         "tiles": plan.tiles,
         "l1_bytes": plan.l1_bytes,
         "bytes": _with(fetched[0], {h: sum(o.bytes.get(h, 0) for o in plan.operands) for h in _hops(plan)}),
@@ -138,6 +139,17 @@ def _roll(schedule: Schedule, roll: Roll) -> dict[str, Any]:
 def _with(fetched: int, counts: dict[str, int]) -> dict[str, int]:
     """With what is fetched from L3 while the call runs."""
     return counts | {"l3_l2": counts.get("l3_l2", 0) + fetched} if fetched else counts
+
+
+def _together(plan: CallPlan) -> list[list[str]]:
+    """Operands that come with the same commands, in the order in which they lie."""
+    leads = [o for o in plan.operands if o.span]
+    return [
+        [o.operand.name, *(x.operand.name for x in plan.operands if x.lead == o.operand.name)]
+        if o.shares is None
+        else list(o.shares.operands)
+        for o in leads
+    ]
 
 
 def _hops(plan: CallPlan) -> list[str]:

@@ -159,6 +159,7 @@ def _shown(document: Document) -> list[str]:
         f"{call['name']}: {call['kernel']}, {call['implementation']}; nodes {', '.join(call['nodes'])}",
         f"  tiles     {loops}",
         *_trailing(call["trailing"]),
+        *(f"  together  {', '.join(names)}: one command brings a tile of each" for names in call["together"]),
         *(f"  note      {n}" for n in call["notes"]),
         f"  Pareto set, operands in L2 ({len(points)} tilings that nothing beats, {len(kept)} shown):",
         *("    " + "  ".join(c.rjust(w) for c, w in zip(r, widths, strict=True)) for r in rows),

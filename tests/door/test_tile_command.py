@@ -49,6 +49,15 @@ def test_a_result_over_its_input_is_said_in_words() -> None:
     assert f", {len(over)} result" in shown
 
 
+def test_what_comes_together_is_said_in_words() -> None:
+    call = next(c for c in _document("--l1", "6000")["calls"] if c["together"])
+    names = call["together"][0]
+    assert len(names) > 1
+    assert set(names) <= set(call["operands"])
+    shown = _tile("--l1", "6000", "--show", call["name"]).output
+    assert f"together  {', '.join(names)}: one command brings a tile of each" in shown
+
+
 def test_movement_is_hidden_or_exposed() -> None:
     document = _document("--l1", "6000")
     for c in document["calls"]:
