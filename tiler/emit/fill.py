@@ -128,12 +128,15 @@ def _rows(name: str, tile: Tile) -> Affine:
 
 
 def _lines(name: str, tile: Tile) -> Affine:
-    """Elements from one line of rows to the next: along the dim outside that of the rows."""
+    """Elements from one line of rows to the next: along the first dim outside that of the rows that moves."""
     if name not in tile.operands:
         return number(0)
+    operand, box = tile.operands[name], tile.boxes[name]
     if name in tile.stays:
-        return number(tile.operands[name].far_strides[-3])
-    return _dense(tile.boxes[name])[-3]
+        for dim, stride in reversed(list(zip(box[:-2], operand.far_strides[:-2], strict=True))):
+            if dim.extent != number(1):
+                return number(stride)
+    return _dense(box)[-3]
 
 
 def _strides_in_l1(name: str, tile: Tile) -> list[Affine]:
