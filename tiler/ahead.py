@@ -140,8 +140,9 @@ class _Plan:
             self._wait_early(call, self._load(self.picked[call].bound.operands[k].root))
         end = place + item.bytes
         self.ends[call - 1], self.ends[call] = max(self.ends[call - 1], end), max(self.ends[call], end)
-        self.beside[call - 1] += item.cycles
-        self.saved[call] += item.cycles
+        hidden = min(item.cycles, self.picked[call - 1].choice.compute_cycles - self.beside[call - 1])
+        self.beside[call - 1] += hidden
+        self.saved[call] += hidden
 
     def _wait_early(self, call: int, load: int | None) -> None:
         """A fetch is waited for before the call before; what was started before it has arrived before it."""
@@ -154,13 +155,11 @@ class _Plan:
         return tuple(replace(x.fetch, wait=w) for x, w in zip(self.homes.passing.loads, self.waits, strict=True))
 
     def cycles(self) -> Iterator[int]:
-        """Of each call: what it no longer waits for off, what no longer hides behind its computing on."""
+        """Of each call, without what is no longer waited for."""
         hop = self.target.hops["l2_l1"]
-        for i, (p, joined, beside) in enumerate(zip(self.picked, self.joined, self.beside, strict=True)):
-            compute, total = p.choice.compute_cycles, p.choice.total_cycles
-            longer = max(compute, beside) - max(compute, p.choice.beside)
+        for i, (p, joined) in enumerate(zip(self.picked, self.joined, strict=True)):
             less = self.saved[i] + sum(saved(join, p.choice, hop, i not in self.rolled) for join in joined)
-            yield ceil(round(total + longer - less, 6))
+            yield ceil(round(p.choice.total_cycles - less, 6))
 
 
 def _last_writers(picked: Sequence[Picked]) -> Mapping[str, int]:

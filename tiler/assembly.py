@@ -119,7 +119,7 @@ class _Assembly:
             bounds=network_bounds(self.graph, self.options, bound_bytes, self.lives, self.target, self.memory.kept),
             groups=self._groups(),
             rolls=self._rolls(),
-            gap=self.memory.gap,
+            gap=self.memory.gap(self.options[0].objective.cycles * self._uncounted()),
             notes=(*self.target.beyond(), *self._notes(stalls)),
         )
 
@@ -128,6 +128,19 @@ class _Assembly:
         stretches = [replace(s, cycles=sum(self.ahead.cycles[s.first : s.last + 1])) for s in self.homes.stretches]
         end = timeline(stretches, self.ahead.fetches, self.target.hops["l3_l2"]).end
         return round(end) - sum(self.ahead.cycles)
+
+    def _uncounted(self) -> float:
+        """Cycles that first copies take although the choice did not count on them, where L3 changed no tiling."""
+        total, passing = 0.0, {p.root for p in self.homes.passing.pieces}
+        for first, tiling in self.memory.stays.tilings.items():
+            roll = self.memory.stays.rolls.get(first)
+            read = {o.root for o in self.homes.picked[first].bound.operands}
+            if read & passing:
+                continue
+            cycles = self.ahead.cycles[first : first + (1 if roll is None else len(roll.calls))]
+            if roll is not None or self.homes.picked[first].choice.total_cycles == tiling.total:
+                total += sum(cycles) - tiling.cycles
+        return total
 
     # ---- constants and L3 ----
 

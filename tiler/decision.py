@@ -157,7 +157,7 @@ class _Decision:
 
 def check_l1(options: Sequence[CallOptions], l1: int) -> None:
     """Every call fits L1 by itself. Raises GapFuseError naming the one that needs most."""
-    misses = [p for o in options if isinstance(p := o.pick(l1), NoFit)]
+    misses = [p for o in options if (p := o.miss(l1)) is not None]
     if not misses:
         return
     worst = max(misses, key=lambda m: m.l1_bytes)

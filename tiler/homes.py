@@ -126,6 +126,8 @@ class Attempt:
     def _pick_near(self, call: int, where: Where, room: int) -> Picked | NoFit:
         """In pieces of a limited size, if that is asked for and can be."""
         o, limit = self.options[call], self.draft.pieces.get(call, self.l2)
+        if limit >= self.l2:
+            return self.near.pick(call, o, where.staged)
         while limit < self.l2:
             large = frozenset(p.buffer for p in o.bound[0].packings if p.bytes > limit)
             p = o.pick(room, replace(where, streams=large), limit)

@@ -9,12 +9,13 @@ from fusion_engine.graph import FusedGraph
 from tiler.decision import LackingError, TooSmallError, check_l1, decide_homes
 from tiler.homes import Homes, rolled_picks
 from tiler.liveness import Life, end_lives
-from tiler.near import NearPlan, gaps, place_near
+from tiler.near import TOGETHER, NearPlan, gaps, place_near
 from tiler.objective import Objective
-from tiler.options import CallOptions, Picked
+from tiler.options import CallOptions
 from tiler.placement import ALIGNMENT
 from tiler.rolls import Rolls
 from tiler.stays import Stays, choose_stays
+from tiler.tails import Early
 from tiler.target import Target
 
 ROUNDS = 3  # times that the choice is made anew because some activations turned out to lie in L3
@@ -24,15 +25,24 @@ ROUNDS = 3  # times that the choice is made anew because some activations turned
 class Memory:
     """What stays in L1 and the homes of the rest, with addresses in both.
 
-    `gap` is how far the calls' cost may be above the least over all tilings and sets of staying tensors, as a
-    fraction (minimising L2: how far the activations in it may be, None where that is not proven).
+    `cost` is that of the calls, `least` what no tilings and staying tensors get below (minimising L2: with the least
+    activations in it). Minimising L2, `excess` is how far the activations in it may be above the least as a fraction,
+    None where that is not proven.
     """
 
     stays: Stays
     homes: Homes
     near: NearPlan
-    gap: float | None
+    cost: float
+    least: float
+    excess: float | None = 0.0
     kept: int | None = None  # the least bytes of activations in L2 at once, where that is asked for and proven
+
+    def gap(self, more: float) -> float | None:
+        """How far the plan may be above the least, as a fraction, where the calls cost `more` than was counted on."""
+        if self.excess is None or self.excess > 0:
+            return self.excess
+        return max(0.0, (self.cost + more - self.least) / max(self.least, 1.0))
 
 
 @dataclass(frozen=True)
@@ -43,6 +53,8 @@ class _Network:
     lives: Sequence[Life]
     candidates: Sequence[Life]  # that may stay
     target: Target
+    early: Early  # what is counted on of first copies that start early
+    most: Early  # and in the bound
 
 
 def decide_memory(
@@ -52,12 +64,15 @@ def decide_memory(
     target: Target,
     objective: Objective,
     fused: bool = True,
+    early: Early = Early.MOST,
+    rolls: Rolls | None = None,
 ) -> Memory:
-    """With `fused` off every call is by itself, all activations in L2. Raises GapFuseError: L1 or L2 too small, and
-    the smallest that would do."""
+    """With `fused` off every call is by itself, all activations in L2; `rolls` are the graph's, if made already.
+    Raises GapFuseError: L1 or L2 too small, and the smallest that would do."""
     check_l1(options, target.budget("l1"))
-    network = _network(graph, options, lives, target, fused)
-    rolls = Rolls(graph, options, target, objective) if fused else None
+    most = Early.MOST if fused and len(options) <= TOGETHER else Early.NONE
+    network = _network(graph, options, lives, target, fused, (early if fused else most, most))
+    rolls = (rolls or Rolls(graph, options, target, objective)) if fused else None
     least_left = objective.memory == "l2"
     rolled = _rolled(network, rolls, least_left)
     if isinstance(rolled, Memory) and not rolled.homes.spilled:
@@ -96,10 +111,15 @@ def _rolled(network: _Network, rolls: Rolls | None, least_left: bool) -> Memory 
 
 
 def _network(
-    graph: FusedGraph, options: Sequence[CallOptions], lives: Sequence[Life], target: Target, fused: bool
+    graph: FusedGraph,
+    options: Sequence[CallOptions],
+    lives: Sequence[Life],
+    target: Target,
+    fused: bool,
+    early: tuple[Early, Early],
 ) -> _Network:
     ends = end_lives(graph, lives)
-    return _Network(options, lives, [v for v in lives if fused and v not in ends], target)
+    return _Network(options, lives, [v for v in lives if fused and v not in ends], target, *early)
 
 
 def _without_rolls(network: _Network, least_left: bool) -> Memory:
@@ -123,13 +143,16 @@ def _decide(network: _Network, staged: frozenset[str], rolls: Rolls | None, leas
     """`staged` activations are taken to lie in L3 where they do not stay."""
     aside = [0] * len(network.options)
     least: Stays | None = None
+    if network.early is not network.most:
+        least = _choose(network, aside, staged, rolls, least_left, network.most)
     while True:
         stays, near, least = _settle_near(network, staged, aside, least, rolls, least_left)
         homes = decide_homes(network.options, network.lives, stays, network.target)
         near = place_near(homes.picked, stays, network.target.budget("l1"), network.target.cores)
         if not any(near.lacking):
             kept = least.left if least_left and least.proven else None
-            return Memory(stays, homes, near, _gap(least, stays, least_left), kept)
+            excess = _excess(least, stays) if least_left else 0.0
+            return Memory(stays, homes, near, stays.cost[0], least.cost[0] if least_left else least.least, excess, kept)
         _set_aside(aside, near)
 
 
@@ -161,13 +184,23 @@ def _settle_near(
     """What stays and where, all of it placed; `aside` grows until that is so. With it the first, cheapest choice."""
     l1 = network.target.budget("l1")
     while True:
-        stays = choose_stays(network.options, network.lives, network.candidates, l1, aside, staged, rolls, least_left)
-        assert stays is not None, "every call fits by itself"
+        stays = _choose(network, aside, staged, rolls, least_left, network.early)
         least = least or stays
         near = _placed(network.options, stays, network.target, staged)
         if not any(near.lacking):
             return replace(stays, room=gaps(near, stays, l1)), near, least
         _set_aside(aside, near)
+
+
+def _choose(
+    network: _Network, aside: list[int], staged: frozenset[str], rolls: Rolls | None, least_left: bool, early: Early
+) -> Stays:
+    l1 = network.target.budget("l1")
+    stays = choose_stays(
+        network.options, network.lives, network.candidates, l1, aside, staged, rolls, least_left, early
+    )
+    assert stays is not None, "every call fits by itself"
+    return stays
 
 
 def _set_aside(aside: list[int], near: NearPlan) -> None:
@@ -178,17 +211,10 @@ def _set_aside(aside: list[int], near: NearPlan) -> None:
 def _placed(options: Sequence[CallOptions], stays: Stays, target: Target, staged: frozenset[str]) -> NearPlan:
     """Places in L1 with the tilings that the choice was made for."""
     rolled = rolled_picks(stays)
-    picked = [rolled.get(i) or o.pick(stays.room[i], stays.where(i, staged)) for i, o in enumerate(options)]
-    found = [p for p in picked if isinstance(p, Picked)]
-    assert len(found) == len(options), "the choice was among tilings that fit"
-    return place_near(found, stays, target.budget("l1"), target.cores)
+    picked = [rolled.get(i) or stays.pick(i, o, staged) for i, o in enumerate(options)]
+    return place_near(picked, stays, target.budget("l1"), target.cores)
 
 
-def _gap(least: Stays, chosen: Stays, least_left: bool) -> float | None:
-    if not least_left:
-        return (chosen.cost[0] - least.least) / max(least.least, 1.0)
-    if not least.proven:
-        return None
-    if chosen.left != least.left:
-        return (chosen.left - least.left) / max(least.left, 1)
-    return (chosen.cost[0] - least.cost[0]) / max(least.cost[0], 1.0)
+def _excess(least: Stays, chosen: Stays) -> float | None:
+    """Of activations in L2."""
+    return (chosen.left - least.left) / max(least.left, 1) if least.proven else None

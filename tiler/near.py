@@ -15,6 +15,8 @@ from tiler.rolls import roll_layout
 from tiler.stays import Stays
 from tiler.trailing import Trail
 
+TOGETHER = 64  # calls, or groups that roll, that are placed together with what starts early
+
 
 @dataclass(frozen=True, slots=True)
 class NearPlan:
@@ -69,19 +71,13 @@ def _buffer_bytes(choice: Choice) -> list[int]:
 def place_near(picked: Sequence[Picked], stays: Stays, l1: int, cores: int) -> NearPlan:
     """Places for everything, calls joined by a tensor that stays or by a rolled group together."""
     plan = _Places({}, {}, [], [], [], [], set())
-    for first, last in runs(stays.lives, len(picked), stays.spans):
-        here = [v for v in stays.lives if first <= v.first <= last]
-        units = _units(picked, stays, cores, first, last)
-        at, places, peak = _place_run(units, here, l1)
-        plan.stays.update(at)
-        for unit, q in zip(units, places, strict=True):
-            _lay_out(plan, picked, stays, unit, q)
-            if unit.trail is not None and unit.trail.downwards(at):
-                plan.downwards.add(unit.first)
-            for i in range(unit.first, unit.last + 1):
-                plan.ends.append(_end(unit.sizes, q, here, at, i))
-                plan.sizes.append(sum(unit.sizes))
-                plan.lacking.append(max(0, peak - l1))
+    early = [(i - 1, i) for i, tiling in stays.tilings.items() if tiling.early]
+    for first, last in runs(stays.lives, len(picked), (*stays.spans, *early)):
+        if not _place_together(plan, picked, stays, l1, cores, first, last):
+            for a, b in runs(stays.lives, len(picked), stays.spans):
+                if first <= a <= last:
+                    units, here = _here(picked, stays, cores, a, b)
+                    _settle(plan, picked, stays, units, here, _place_run(units, here, l1), l1)
     return NearPlan(
         plan.stays,
         plan.rings,
@@ -91,6 +87,48 @@ def place_near(picked: Sequence[Picked], stays: Stays, l1: int, cores: int) -> N
         tuple(plan.lacking),
         frozenset(plan.downwards),
     )
+
+
+def _here(picked: Sequence[Picked], stays: Stays, cores: int, first: int, last: int) -> tuple[list[_Unit], list[Life]]:
+    """The units of some calls, and what stays during them."""
+    return _units(picked, stays, cores, first, last), [v for v in stays.lives if first <= v.first <= last]
+
+
+def _place_together(
+    plan: _Places, picked: Sequence[Picked], stays: Stays, l1: int, cores: int, first: int, last: int
+) -> bool:
+    """Places for a run of calls with what starts early among them, if there are some."""
+    units, here = _here(picked, stays, cores, first, last)
+    if len(units) > TOGETHER:
+        return False
+    placed = _place_early(units, *_staying(units, here), l1)
+    if placed is not None:
+        _settle(plan, picked, stays, units, here, placed, l1)
+    return placed is not None
+
+
+_Placed = tuple[dict[str, int], list[tuple[int, ...]], int]  # what stays, each unit's pieces, the peak
+
+
+def _settle(
+    plan: _Places,
+    picked: Sequence[Picked],
+    stays: Stays,
+    units: Sequence[_Unit],
+    here: Sequence[Life],
+    placed: _Placed,
+    l1: int,
+) -> None:
+    at, places, peak = placed
+    plan.stays.update(at)
+    for unit, q in zip(units, places, strict=True):
+        _lay_out(plan, picked, stays, unit, q)
+        if unit.trail is not None and unit.trail.downwards(at):
+            plan.downwards.add(unit.first)
+        for i in range(unit.first, unit.last + 1):
+            plan.ends.append(_end(unit.sizes, q, here, at, i))
+            plan.sizes.append(sum(unit.sizes))
+            plan.lacking.append(max(0, peak - l1))
 
 
 @dataclass
@@ -118,12 +156,14 @@ class _Trailing:
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """Calls whose buffers are there together, and the bytes of each: one call, or a rolled group with one block."""
+    """Calls whose buffers are there together, and the bytes of each: one call, or a rolled group with one block. Those
+    numbered in `early` should be free during the unit before, too."""
 
     first: int
     last: int
     sizes: tuple[int, ...]
     trail: _Trailing | None = None
+    early: tuple[int, ...] = ()
 
 
 def _units(picked: Sequence[Picked], stays: Stays, cores: int, first: int, last: int) -> list[_Unit]:
@@ -133,9 +173,22 @@ def _units(picked: Sequence[Picked], stays: Stays, cores: int, first: int, last:
         p = picked[i]
         end = i if roll is None else i + len(roll.calls) - 1
         sizes = pieces(p.bound, p.choice, cores) if roll is None else (roll.l1_bytes,)
-        units.append(_Unit(i, end, sizes, _trailing(p) if roll is None else None))
+        early = first_pieces(p) if roll is None and i > first and stays.tilings[i].early else ()
+        units.append(_Unit(i, end, sizes, _trailing(p) if roll is None else None, early))
         i = end + 1
     return units
+
+
+def first_pieces(p: Picked) -> tuple[int, ...]:
+    """The numbers, among a call's pieces, of buffers that are filled before its loops."""
+    result, number, c = [], 0, p.choice
+    for i, size in enumerate(_buffer_bytes(c)):
+        if size < 0:
+            continue
+        if p.bound.operands[i].role != "out" and size and (c.depth[i] == 0 or (c.depth[i] == 1 and c.double[i])):
+            result.append(number)
+        number += 1 + c.double[i]
+    return tuple(result)
 
 
 def _trailing(p: Picked) -> _Trailing | None:
@@ -167,18 +220,9 @@ def runs(lives: Sequence[Life], calls: int, rolls: Sequence[tuple[int, int]] = (
     return result
 
 
-def _place_run(
-    units: Sequence[_Unit], lives: Sequence[Life], l1: int
-) -> tuple[dict[str, int], list[tuple[int, ...]], int]:
+def _place_run(units: Sequence[_Unit], lives: Sequence[Life], l1: int) -> _Placed:
     """Each unit's buffers side by side; where that finds no place, each by itself."""
-    number = {call: i for i, u in enumerate(units) for call in range(u.first, u.last + 1)}
-    staying = [Block(v.root, v.bytes, number[v.first], number[v.last]) for v in lives]
-    place_of = {b.name: i for i, b in enumerate(staying)}
-    spacings = [
-        Spacing(place_of[t.input], place_of[t.result], t.how.below, t.how.above, t.how.in_place)
-        for u in units
-        if (t := u.trail) is not None
-    ]
+    staying, spacings = _staying(units, lives)
     whole = [Block(f"{u.first}", sum(u.sizes), i, i) for i, u in enumerate(units)]
     placed = place([*staying, *whole], len(units), l1, spacings)
     if placed.peak <= l1:
@@ -192,6 +236,66 @@ def _place_run(
     placed = place([*staying, *parts], len(units), l1, spacings)
     rest = iter(placed.offsets[len(staying) :])
     return _offsets(staying, placed), [tuple(next(rest) for _ in u.sizes) for u in units], placed.peak
+
+
+def _staying(units: Sequence[_Unit], lives: Sequence[Life]) -> tuple[list[Block], list[Spacing]]:
+    """What stays, by units, and which of it may overlap."""
+    number = {call: i for i, u in enumerate(units) for call in range(u.first, u.last + 1)}
+    staying = [Block(v.root, v.bytes, number[v.first], number[v.last]) for v in lives]
+    place_of = {b.name: i for i, b in enumerate(staying)}
+    spacings = [
+        Spacing(place_of[t.input], place_of[t.result], t.how.below, t.how.above, t.how.in_place)
+        for u in units
+        if (t := u.trail) is not None
+    ]
+    return staying, spacings
+
+
+def _place_early(
+    units: Sequence[_Unit], staying: Sequence[Block], spacings: Sequence[Spacing], l1: int
+) -> _Placed | None:
+    """Each unit's buffers side by side, and those that should be free during the unit before; of these not all where
+    they find no place. None where there are none left."""
+    early = [u.early for u in units]
+    while any(early):
+        parts = [
+            (i, tuple(n for n in range(len(u.sizes)) if (n in e) == first))
+            for i, (u, e) in enumerate(zip(units, early, strict=True))
+            for first in (True, False)
+        ]
+        blocks = [
+            Block(f"{units[i].first} {len(chosen)}", sum(units[i].sizes[n] for n in chosen), i - (k % 2 == 0), i)
+            if chosen
+            else Block("", 0, i, i)
+            for k, (i, chosen) in enumerate(parts)
+        ]
+        placed = place([*staying, *blocks], len(units), l1, spacings)
+        starts = placed.offsets[len(staying) :]
+        if placed.peak <= l1:
+            return _offsets(staying, placed), _assembled(units, parts, starts), placed.peak
+        over = _over([*staying, *blocks], placed, l1)
+        dropped = {i for i in over if early[i]} or {i + 1 for i in over if early[i + 1 : i + 2] and early[i + 1]}
+        if not dropped:
+            return None
+        early = [() if i in dropped else e for i, e in enumerate(early)]
+    return None
+
+
+def _over(blocks: Sequence[Block], placed: Placement, l1: int) -> set[int]:
+    """Units during which something lies above L1."""
+    high = [b for b, at in zip(blocks, placed.offsets, strict=True) if at + b.size > l1]
+    return {i for b in high for i in range(b.first, b.last + 1)}
+
+
+def _assembled(
+    units: Sequence[_Unit], parts: Sequence[tuple[int, tuple[int, ...]]], starts: Sequence[int]
+) -> list[tuple[int, ...]]:
+    """Each unit's places, from those of its parts."""
+    places = [[0] * len(u.sizes) for u in units]
+    for (i, chosen), start in zip(parts, starts, strict=True):
+        for n, at in zip(chosen, _stacked(start, [units[i].sizes[n] for n in chosen]), strict=True):
+            places[i][n] = at
+    return [tuple(p) for p in places]
 
 
 def _offsets(staying: Sequence[Block], placed: Placement) -> dict[str, int]:

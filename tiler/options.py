@@ -14,14 +14,16 @@ from fusion_engine.graph import Call, FusedGraph
 from fusion_engine.kernels.descriptor import Kernel
 from tiler.binding import bind
 from tiler.bound import BoundCall
-from tiler.bundles import bundled
+from tiler.bundles import WAYS, bundled
 from tiler.choice import Choice, Infeasible
+from tiler.first_copies import Points, Tiling
 from tiler.frontier import Frontier, empty, merged
 from tiler.liveness import activation_lives, most_live
 from tiler.objective import CYCLES, PARTS, Objective
 from tiler.placement import ALIGNMENT
 from tiler.schedule import BoundOperand
 from tiler.search import NAMES, choice_of, search_all
+from tiler.search_points import Early, no_points, search_points
 from tiler.space import Space
 from tiler.target import Target
 
@@ -92,12 +94,14 @@ class CallOptions:
         self.bound = sorted(bound, key=lambda b: whole_cycles(b, target))
         self._spaces: dict[str, Space] = {}
         self._memo: dict[tuple[tuple[tuple[str, ...], ...], int | None], Frontier] = {}
+        self._points: dict[object, Points] = {}
         self._picks: dict[object, Picked | NoFit] = {}
         self._staged: dict[tuple[Levels, int], list[tuple[int, Picked]]] = {}  # searched picks by the room for stages
 
     def share(self, twin: CallOptions) -> None:
         """Use the tables and results of a call that has the same tilings."""
         self._spaces, self._memo, self._picks, self._staged = twin._spaces, twin._memo, twin._picks, twin._staged
+        self._points = twin._points
 
     def space(self, bound: BoundCall) -> Space:
         """The tables of one implementation, made when first asked for."""
@@ -171,6 +175,39 @@ class CallOptions:
             self._memo[key] = self._search(levels, stage)
         return self._memo[key]
 
+    def points(self, where: Where, able: frozenset[str], cap: float) -> Points:
+        """The tilings that matter where first copies of the operands of roots `able` may start early, `cap`
+        cycles being the most that any call's take; ids begin with the number in `bound`."""
+        levels = tuple(where.levels(b) for b in self.bound)
+        early = tuple(
+            Early(
+                tuple(o.role != "out" and v == "l2" and o.root in able for o, v in zip(b.operands, at, strict=True)),
+                cap,
+            )
+            for b, at in zip(self.bound, levels, strict=True)
+        )
+        key = levels, early
+        if key not in self._points:
+            self._points[key] = self._search_points(levels, early)
+        return self._points[key]
+
+    def _search_points(self, levels: Sequence[tuple[str, ...]], early: Sequence[Early]) -> Points:
+        found = no_points()
+        for i, b in enumerate(self.bound):
+            found = search_points(
+                self.space(b), self.target.budget("l1"), levels[i], self.objective, early[i], found, i
+            )
+        return found
+
+    def picked(self, tiling: Tiling, l1: int, where: Where) -> Picked:
+        """One of `points`."""
+        bound = self.bound[tiling.ids[0]]
+        number, position, mask = tiling.ids[1:]
+        order, way = divmod(number, WAYS)
+        space = self.space(bound)
+        choice = space.choice(space.orders()[order], position, mask, tiling.total, where.levels(bound), way)
+        return Picked(bundled(bound, choice), choice, self._notes(bound, choice, l1, where, None))
+
     def _search(self, levels: Sequence[tuple[str, ...]], stage: int | None) -> Frontier:
         found = empty(PARTS, NAMES + 1)
         for i, b in enumerate(self.bound):
@@ -178,6 +215,11 @@ class CallOptions:
             numbered = np.concatenate([np.full((len(one.ids), 1), i, np.int64), one.ids], axis=1)
             found = merged([found, replace(one, ids=numbered)])
         return found
+
+    def miss(self, l1: int) -> NoFit | None:
+        """What it needs that does not fit L1 by itself."""
+        fits = any(self.space(b).fitting(NEAR.levels(b), l1, None).any() for b in self.bound)
+        return None if fits else self._no_fit(l1, NEAR)
 
     def _no_fit(self, l1: int, where: Where) -> NoFit:
         """Of those that fit L1 the least stage, else the least L1."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fusion_engine.graph import FusedGraph
@@ -11,11 +11,14 @@ from tiler.ahead import start_ahead
 from tiler.assembly import assemble
 from tiler.decision import smallest_l1
 from tiler.joining import Join, joins
-from tiler.liveness import activation_lives, input_roots
+from tiler.liveness import Life, activation_lives, input_roots
 from tiler.memory import Memory, decide_memory
-from tiler.objective import Objective, objective_of
+from tiler.near import TOGETHER
+from tiler.objective import Objective, objective_of, value
 from tiler.options import CallOptions, call_options
+from tiler.rolls import Rolls
 from tiler.schedule import Schedule
+from tiler.tails import Early
 from tiler.target import Target
 
 
@@ -70,13 +73,28 @@ def question(
 
 
 def planned(graph: FusedGraph, asked: Question) -> Schedule:
-    """The plan of a graph in the order of its calls. Raises GapFuseError where a memory is too small."""
+    """The plan of a graph in the order of its calls: of three, where the first is not the least that there could be.
+    Raises GapFuseError where a memory is too small."""
     options = [asked.options[c.name] for c in graph.calls]
     lives = activation_lives(graph)
-    memory = decide_memory(graph, options, lives, asked.target, asked.objective, asked.fused)
-    given = frozenset(input_roots(graph))
+    rolls = Rolls(graph, options, asked.target, asked.objective) if asked.fused else None
+    best = None
+    for early in Early if asked.fused and len(options) <= TOGETHER else (Early.NONE,):
+        memory = decide_memory(graph, options, lives, asked.target, asked.objective, asked.fused, early, rolls)
+        found = _assembled(graph, asked, options, lives, memory)
+        if best is None or value(asked.objective, found) < value(asked.objective, best):
+            best = found
+        if not best.gap:
+            break
+    assert best is not None, "something is always tried"
+    return best
+
+
+def _assembled(
+    graph: FusedGraph, asked: Question, options: Sequence[CallOptions], lives: Sequence[Life], memory: Memory
+) -> Schedule:
     joined = _joined(memory, asked.target, exact=not asked.objective.cycles) if asked.together else ((),) * len(options)
-    ahead = start_ahead(memory, joined, given, asked.target, wanted=asked.fused)
+    ahead = start_ahead(memory, joined, frozenset(input_roots(graph)), asked.target, wanted=asked.fused)
     return assemble(graph, asked.target, options, lives, memory, joined, ahead)
 
 

@@ -60,7 +60,7 @@ def search_all(
     found = empty(PARTS, NAMES)
     if not len(entries):
         return found
-    running = _Search(space, l1, levels, stage, entries, objective)
+    running = Search(space, l1, levels, stage, entries, objective)
     for whole in (False, True):  # few buffers and many first: what they leave prunes the rest
         for number, order in enumerate(space.orders()):
             for way in running.ways:
@@ -68,7 +68,7 @@ def search_all(
     return found
 
 
-class _Search:
+class Search:
     """Weighs the tilings at some grid positions, order by order."""
 
     def __init__(
@@ -91,11 +91,11 @@ class _Search:
         self.base = space.base_of(levels)[entries]
         self.buffers = space.buffers(levels)[entries]
 
-    def _apart(self, pairs: list[tuple[OperandTraffic, str]]) -> _Moving:
+    def _apart(self, pairs: list[tuple[OperandTraffic, str]]) -> Moving:
         cost: list[MoveCost] = [move_cost(t, level, self.space.target.hops) for t, level in pairs]
         near = np.array([level != "l3" for _, level in pairs], float)
         tile = self._flat([t.tile_bytes for t, _ in pairs])
-        return _Moving(
+        return Moving(
             fixed=self._flat([c.issue + c.waited for c in cost]),
             moved=self._flat([c.moved for c in cost]),
             copies=self._flat([c.copies for c in cost]),
@@ -111,22 +111,27 @@ class _Search:
             return np.zeros((len(self.entries), 0))
         return np.stack([self.space.full(t)[self.entries] for t in tables], axis=-1)
 
-    def add_order(
-        self, found: Frontier, known: Frontier | None, number: int, order: Sequence[str], whole: bool, way: int
-    ) -> Frontier:
-        """`found` with the tilings of one loop order: all choices of double buffers, or (not `whole`) none and all."""
+    def weighed(self, order: Sequence[str], way: int) -> Weighed:
+        """The figures of one loop order and one way of bundling."""
         moving = self.ways[way]
         repeats = self.space.repeats(order)
         repeat = np.stack([repeats[i][self.entries] for i in self.moving], axis=-1) if self.moving else moving.near
         base = self.base
         if "ends" in self.levels:
             base = self.buffers + self.space.ends_bytes(self.levels, order)[self.entries]
-        weighed = _Order(self, moving, repeat, base)
+        return Weighed(self, moving, repeat, base)
+
+    def add_order(
+        self, found: Frontier, known: Frontier | None, number: int, order: Sequence[str], whole: bool, way: int
+    ) -> Frontier:
+        """`found` with the tilings of one loop order: all choices of double buffers, or (not `whole`) none and all."""
+        weighed = self.weighed(order, way)
+        base = weighed.base
         fits = (base <= self.l1) & streaming(self.space, order, self.levels, self.stage)[self.entries]
         keep = np.flatnonzero(fits & (weighed.least() <= _limit(found, known, base)))
         for start in range(0, len(keep), CHUNK):
             part = weighed.take(keep[start : start + CHUNK])
-            masks = self._masks(part.streams())
+            masks = self.masks(part.streams())
             bits = np.array([[m >> i & 1 for m in masks] for i in self.moving], float).reshape(-1, len(masks))
             if not whole:
                 bits, masks = bits[:, [0, -1]], [masks[0], masks[-1]]
@@ -141,7 +146,7 @@ class _Search:
             found = merged([found, frontier(l1, keys, names)])
         return found
 
-    def _masks(self, streams: list[int]) -> list[int]:
+    def masks(self, streams: list[int]) -> list[int]:
         """Subsets of operands with two buffers (of those in L3, two halves of a stage), most first."""
         units = [[self.moving[i]] for i in streams]
         if len(units) > MAX_SUBSETS:
@@ -155,7 +160,7 @@ class _Search:
 
 
 @dataclass(frozen=True, slots=True)
-class _Moving:
+class Moving:
     """Copying every tile once, rows being grid positions, columns the moving operands: cycles of issuing and of what
     cannot be hidden, of what can be; copies, bytes, commands, and the bytes of a buffer."""
 
@@ -168,9 +173,9 @@ class _Moving:
     tile: Any
 
 
-def _together(apart: _Moving, found: Sequence[Shares], moving: Sequence[int], hop: Hop) -> _Moving:
+def _together(apart: Moving, found: Sequence[Shares], moving: Sequence[int], hop: Hop) -> Moving:
     """With bundles: each one's figures in the column of its first operand, zeros in those of its others."""
-    values = {f.name: getattr(apart, f.name).copy() for f in fields(_Moving)}
+    values = {f.name: getattr(apart, f.name).copy() for f in fields(Moving)}
     column = {operand: i for i, operand in enumerate(moving)}
     for s in found:
         at, first = np.nonzero(s.members), [column[i] for i in s.first.tolist()]
@@ -187,13 +192,13 @@ def _together(apart: _Moving, found: Sequence[Shares], moving: Sequence[int], ho
         for name, figure in figures.items():
             values[name][rows, columns] = 0
             values[name][s.rows, first] = figure
-    return _Moving(**values)
+    return Moving(**values)
 
 
-class _Order:
+class Weighed:
     """Figures of one loop order, rows being grid positions, columns the moving operands."""
 
-    def __init__(self, search: _Search, moving: _Moving, repeat: Any, base: Ints) -> None:
+    def __init__(self, search: Search, moving: Moving, repeat: Any, base: Ints) -> None:
         self.objective = search.objective
         self.copies = moving.copies * repeat
         self.moved = moving.moved * repeat
@@ -204,9 +209,9 @@ class _Order:
         self.compute, self.tiles, self.base, self.tile = search.compute, search.tiles, base, moving.tile
         self.far, self.half, self.staged, self.stage = search.far, search.half, search.staged, search.stage
 
-    def take(self, rows: Ints) -> _Order:
+    def take(self, rows: Ints) -> Weighed:
         """Some rows only."""
-        part = object.__new__(_Order)
+        part = object.__new__(Weighed)
         part.objective, part.far, part.stage = self.objective, self.far, self.stage
         for name in (
             "copies",
@@ -236,7 +241,7 @@ class _Order:
         hidden = np.where(many, self.moved - self.first, 0)
         beside = np.maximum(hidden @ (1 - self.far), hidden @ self.far)
         waited = self.fixed + np.where(many, self.first, self.moved).sum(-1)
-        return np.asarray(self._primary(_whole(waited + np.maximum(self.compute, beside))))
+        return np.asarray(self._primary(whole_cycles(waited + np.maximum(self.compute, beside))))
 
     def _primary(self, cycles: Any) -> Any:
         o = self.objective
@@ -257,7 +262,7 @@ class _Order:
         hidden = self.moved - self.first
         near, deep = (hidden * (1 - self.far)) @ bits, (hidden * self.far) @ bits
         waited = self.fixed[:, None] + self.moved.sum(-1)[:, None] - near - deep
-        cycles = _whole(waited + np.maximum(self.compute[:, None], np.maximum(near, deep)))
+        cycles = whole_cycles(waited + np.maximum(self.compute[:, None], np.maximum(near, deep)))
         primary = self._primary(cycles)[row, column]
         moved = (self.near + self.deep)[row]
         keys = np.stack([primary, cycles[row, column], moved, self.transfers[row]], axis=-1)
@@ -275,6 +280,6 @@ def _commands(t: OperandTraffic, level: str) -> Any:
     return t.dense["l2_l1"].commands + t.far["l3_l2"].commands
 
 
-def _whole(cycles: Any) -> Any:
+def whole_cycles(cycles: Any) -> Any:
     """Rounded up, what sums of fractions leave aside."""
     return np.ceil(np.round(cycles, 6))

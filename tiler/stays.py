@@ -19,13 +19,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
-from tiler.frontier import Frontier
+from tiler.first_copies import Points, Tiling
 from tiler.liveness import Life
 from tiler.objective import PARTS
-from tiler.options import CallOptions, Where
+from tiler.options import CallOptions, Picked, Where
 from tiler.placement import Block
 from tiler.rolling import RollPlan
 from tiler.rolls import Rolls
+from tiler.tails import Early, FirstCopies, Tail, best, least, onwards, relaxed, rolled_points
 from tiler.trailing import whole
 
 STATES = 4096  # sets of staying tensors kept at a boundary; above, the cheapest
@@ -49,6 +50,7 @@ class Stays:
     room: tuple[int, ...]
     ends: tuple[frozenset[str], ...]
     rolls: Mapping[int, RollPlan]
+    tilings: Mapping[int, Tiling]
     cost: Cost
     least: float
     proven: bool
@@ -72,28 +74,24 @@ class Stays:
         """Where the operands of a call are, `staged` ones in L3."""
         return Where(staged, self.roots, self.ends[call])
 
-
-@dataclass(frozen=True, slots=True)
-class _State:
-    """The cheapest way to a set of tensors alive in L1 (bits of the candidates): all that were kept so far."""
-
-    cost: Cost
-    kept: int = 0
-    left: int = 0
-    rolled: tuple[tuple[int, int, int], ...] = ()  # (first call, last call, number of the plan)
+    def pick(self, call: int, options: CallOptions, staged: frozenset[str]) -> Picked:
+        """The tiling that was chosen for a call."""
+        return options.picked(self.tilings[call], self.room[call], self.where(call, staged))
 
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """One way on from a state: over calls first..last, `new` candidates kept, `left` bytes of activations in L2
-    meanwhile; `plan` numbers that of a rolled group."""
+    """One way on from a set of tensors alive: over calls first..last, `new` candidates kept, `left` bytes of
+    activations in L2 meanwhile, by one of some `points` within `room` bytes of L1; `rolled`: they are plans of a
+    group."""
 
     last: int
     behind: int
     new: int
     left: int
-    cost: Cost
-    plan: int | None = None
+    points: Points
+    room: int
+    rolled: bool = False
 
 
 def choose_stays(
@@ -105,11 +103,13 @@ def choose_stays(
     staged: frozenset[str] = frozenset(),
     rolls: Rolls | None = None,
     least_left: bool = False,
+    early: Early = Early.MOST,
 ) -> Stays | None:
     """The cheapest choice among `candidates` of `lives`, `aside[i]` bytes of L1 unused where tensors stay during call
     i; `staged` buffers are in L3 where they do not stay; with `rolls`, groups may roll; with `least_left` it is the
-    cheapest of those that leave the least activations in L2 at once. None where some call fits no L1 at all."""
-    choice = _Choice(options, lives, candidates, l1, aside, staged, rolls)
+    cheapest of those that leave the least activations in L2 at once; `early` says what may be counted on of
+    first copies that the call before starts. None where some call fits no L1 at all."""
+    choice = _Choice(options, lives, candidates, l1, aside, staged, rolls, early)
     return choice.run(choice.least_left() if least_left else None) or choice.run(None)
 
 
@@ -123,6 +123,7 @@ class _Choice:
         aside: Sequence[int],
         staged: frozenset[str],
         rolls: Rolls | None,
+        early: Early,
     ) -> None:
         self.options, self.l1, self.aside, self.staged, self.rolls = options, l1, aside, staged, rolls
         self.elsewhere = [v for v in lives if v.root not in staged]
@@ -131,7 +132,8 @@ class _Choice:
         self.far = [0 if v.root in staged else v.bytes for v in self.lives]
         self.used = [self._used(o) for o in options]
         self.ending = [self._ending(i, o) for i, o in enumerate(options)]
-        self.frontiers: dict[tuple[int, int], Frontier] = {}
+        self.first = FirstCopies(options, l1, early)
+        self.points: dict[tuple[int, int], Points] = {}
         self.proven = True
         self.level = [self._meeting(i, i) for i in range(len(options))]
 
@@ -159,18 +161,24 @@ class _Choice:
 
     def run(self, most_left: int | None) -> Stays | None:
         """The cheapest way through, never more than `most_left` bytes of activations in L2."""
-        behind: list[dict[int, _State]] = [{} for _ in range(len(self.options) + 1)]
-        behind[0][0] = _State((0.0,) * PARTS)
+        behind: list[dict[int, list[Tail]]] = [{} for _ in range(len(self.options) + 1)]
+        behind[0][0] = [Tail((0.0,) * PARTS)]
         dropped = float("inf")
         for i in range(len(self.options)):
-            behind[i], others = self._narrowed(behind[i], lambda s: s.cost)
+            if sum(map(len, behind[i].values())) > STATES:
+                behind[i] = {mask: [relaxed(tails)] for mask, tails in behind[i].items()}
+            behind[i], others = self._narrowed(behind[i], lambda tails: tails[0].cost)
             if others:
-                dropped = min(dropped, others[0].cost[0] + self._remainders[i])
-            for before, state in behind[i].items():
+                dropped = min(dropped, others[0][0].cost[0] + self._remainders[i])
+            for before, tails in behind[i].items():
                 for move in self._moves(i, before):
                     if most_left is None or move.left <= most_left:
-                        _add(behind[move.last + 1], state, i, move)
-        return self._stays(behind[-1][0], dropped) if 0 in behind[-1] else None
+                        found = behind[move.last + 1]
+                        found[move.behind] = best([*found.get(move.behind, []), *self._onwards(i, tails, move)])
+        return self._stays(behind[-1][0][0], dropped) if 0 in behind[-1] else None
+
+    def _onwards(self, call: int, tails: Sequence[Tail], move: _Move) -> list[Tail]:
+        return onwards(self.first, call, tails, move.points, move.room, move.last, move.new, move.left, move.rolled)
 
     def least_left(self) -> int | None:
         """The least bytes of activations in L2 at the fullest call, over all ways through."""
@@ -210,7 +218,7 @@ class _Choice:
         if len(used) > SUBSETS:
             return 0.0
         sets = (sum(1 << i for j, i in enumerate(used) if chosen >> j & 1) for chosen in range(1 << len(used)))
-        return min((cost[0] for s in sets if (cost := self._cost(call, s)) is not None), default=0.0)
+        return min((least(p, room, self.first.weight) for s in sets for p, room in self._fitting(call, s)), default=0.0)
 
     def _least_rolled(self, first: int, last: int) -> float:
         """With all of L1, and all around it there, which costs no bytes of it."""
@@ -220,15 +228,17 @@ class _Choice:
         at = found.at(self.l1)
         return float("inf") if at is None else float(found.keys[at, 0])
 
-    def _stays(self, best: _State, dropped: float) -> Stays:
+    def _stays(self, best: Tail, dropped: float) -> Stays:
         kept = [i for i in range(len(self.lives)) if best.kept >> i & 1]
         alive = [self._alive(c, best.kept) for c in range(len(self.options))]
         room = tuple(self._room(c, a) for c, a in enumerate(alive))
         ends = tuple(self._names(self._ends(c, a)) for c, a in enumerate(alive))
-        rolls = {first: self._plan(first, last, best.kept, n) for first, last, n in best.rolled}
-        spans = [(first, last) for first, last, _ in best.rolled]
+        legs = best.legs()
+        rolls = {g.first: self._plan(g.first, g.last, best.kept, g.tiling.ids[0]) for g in legs if g.rolled}
+        spans = [(g.first, g.last) for g in legs if g.rolled]
         lives = tuple(widened(self.lives[i], spans) for i in kept)
-        return Stays(lives, room, ends, rolls, best.cost, min(best.cost[0], dropped), self.proven, best.left)
+        tilings = {g.first: g.tiling for g in legs}
+        return Stays(lives, room, ends, rolls, tilings, best.cost, min(best.cost[0], dropped), self.proven, best.left)
 
     def _names(self, chosen: int) -> frozenset[str]:
         return frozenset(v.root for i, v in enumerate(self.lives) if chosen >> i & 1)
@@ -247,9 +257,9 @@ class _Choice:
         for chosen in range(1 << len(born)):
             new = sum(1 << b for j, b in enumerate(born) if chosen >> j & 1)
             alive = before | new
-            cost = self._cost(call, alive)
-            if cost is not None:
-                yield _Move(call, alive & ~ended, new, self.level[call] - self._bytes(self.far, alive), cost)
+            for points, room in self._fitting(call, alive):
+                left = self.level[call] - self._bytes(self.far, alive)
+                yield _Move(call, alive & ~ended, new, left, points, room)
 
     def _rolled(self, first: int, last: int, before: int) -> Iterator[_Move]:
         """Of what is made in a rolled group only the result of its last call may stay."""
@@ -260,10 +270,10 @@ class _Choice:
         for new in (0, out) if out else (0,):
             alive = before | new
             found = self.rolls.frontier(first, last, self._roots(alive, first, last))
-            at = found.at(self.l1 - self._bytes(self.sizes, alive) - max(self.aside[first : last + 1]))
-            if at is not None:
+            room = self.l1 - self._bytes(self.sizes, alive) - max(self.aside[first : last + 1])
+            if found.at(room) is not None:
                 left = self._meeting(first, last, self.rolls.inner(first, last)) - self._bytes(self.far, alive)
-                yield _Move(last, alive & ~ended, new, left, tuple(found.keys[at].tolist()), int(found.ids[at, -1]))
+                yield _Move(last, alive & ~ended, new, left, rolled_points(found, self.first.weight), room, rolled=True)
 
     @staticmethod
     def _bytes(sizes: Sequence[int], alive: int) -> int:
@@ -297,25 +307,18 @@ class _Choice:
         taken = self._bytes(self.sizes, alive & ~self._ends(call, alive))
         return self.l1 - taken - (self.aside[call] if alive else 0)
 
-    def _cost(self, call: int, alive: int) -> Cost | None:
+    def _fitting(self, call: int, alive: int) -> Iterator[tuple[Points, int]]:
+        """The call's tilings and what some tensors leave them; nothing where none fits."""
         room = self._room(call, alive)
         here = alive & self.used[call]
         if room < 0:
-            return None
-        if (call, here) not in self.frontiers:
+            return
+        if (call, here) not in self.points:
             where = Where(self.staged, self._names(here), self._names(self._ends(call, here)))
-            self.frontiers[call, here] = self.options[call].frontier(where, None)
-        found = self.frontiers[call, here]
-        at = found.at(room)
-        return None if at is None else tuple(found.keys[at].tolist())
-
-
-def _add(result: dict[int, _State], state: _State, first: int, move: _Move) -> None:
-    """Keeps the cheapest way to a state."""
-    total = tuple(a + b for a, b in zip(state.cost, move.cost, strict=True))
-    if move.behind not in result or total < result[move.behind].cost:
-        rolled = state.rolled if move.plan is None else (*state.rolled, (first, move.last, move.plan))
-        result[move.behind] = _State(total, state.kept | move.new, max(state.left, move.left), rolled)
+            self.points[call, here] = self.options[call].points(where, self.first.able[call], self.first.cap)
+        found = self.points[call, here]
+        if len(found) and found.l1[0] <= room:
+            yield found, room
 
 
 def _size(life: Life) -> int:

@@ -18,6 +18,7 @@ from tiler.liveness import Life
 from tiler.options import CallOptions
 from tiler.schedule import BoundOperand
 from tiler.stays import choose_stays
+from tiler.tails import Early
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,7 @@ def test_nothing_over_all_sets_and_tilings_is_better(net: Net, l1: int) -> None:
         least = [_least(c, roots, room) for c, room in zip(net.calls, rooms, strict=True)]
         if None not in least:
             totals.append(sum(c for c in least if c is not None))
-    found = choose_stays(options, net.lives, net.lives, l1, [0] * len(options))
+    found = choose_stays(options, net.lives, net.lives, l1, [0] * len(options), early=Early.NONE)
     assert (found is None) == (not totals)
     if found is not None:
         assert found.proven

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 from math import prod
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from tiler.options import CallOptions, NoFit, Picked, Where, call_options
 from tiler.rolls import Rolls
 from tiler.schedule import Schedule
 from tiler.stays import choose_stays
+from tiler.tails import Early
 
 
 def _candidates(graph: FusedGraph) -> list[Life]:
@@ -33,11 +35,14 @@ def _cost(options: tuple[CallOptions, ...], stays: tuple[Life, ...], l1: int) ->
         ends = _ends(o, stays, i)
         where = Where(frozenset(), frozenset(v.root for v in stays), ends)
         room = l1 - sum(-(-v.bytes // 16) * 16 for v in stays if v.first <= i <= v.last and v.root not in ends)
-        found = o.frontier(where, None)
-        at = found.at(room) if room >= 0 else None
-        if at is None:
+        points = o.points(where, frozenset(), 0.0)
+        points = points.take(points.l1 <= room)
+        if not len(points):
             return None
-        total = tuple(a + b for a, b in zip(total, found.keys[at].tolist(), strict=True))
+        cycles = np.ceil(np.round(points.column("cycles"), 6))
+        cost = o.objective.cycles * cycles + points.column("rest")
+        keys = zip(cost, cycles, points.column("moved"), points.column("transfers"), strict=True)
+        total = tuple(a + b for a, b in zip(total, min(keys), strict=True))
     return total
 
 
@@ -67,7 +72,9 @@ def test_no_set_of_tensors_is_better(graph: FusedGraph, l1: int, what: str) -> N
     sets = [s for n in range(len(candidates) + 1) for s in combinations(candidates, n)]
     costs = [(c, _left(lives, s, len(options))) for s in sets if (c := _cost(options, s, l1)) is not None]
     for least_left in (False, True):
-        found = choose_stays(options, lives, candidates, l1, [0] * len(options), least_left=least_left)
+        found = choose_stays(
+            options, lives, candidates, l1, [0] * len(options), least_left=least_left, early=Early.NONE
+        )
         assert found is not None
         assert found.proven
         most = min(left for _, left in costs) if least_left else max(left for _, left in costs)

@@ -1,7 +1,7 @@
 /* conv2d_i8_1: copies that start while the call before computes */
 static gf_ticket conv2d_i8_1_bias_ticket;
 static void ahead_conv2d_i8_1(void) {
-  gf_copy_bytes(GF_L2_L1, GF_IN, GF_L2(5616), GF_L1(1152), 288, &conv2d_i8_1_bias_ticket);
+  gf_copy_bytes(GF_L2_L1, GF_IN, GF_L2(5616), GF_L1(1792), 288, &conv2d_i8_1_bias_ticket);
 }
 
 /* maxpool_i8_0: maxpool_i8, portable; rule maxpool, plain (operator)
@@ -44,17 +44,17 @@ static void run_conv2d_i8_1(void) {
       .x_n = 1, .x_h = 4, .x_w = 4, .x_c = 4, .x_h_before = 1, .x_h_after = 0, .x_w_before = 1, .x_w_after = 0,
       .x_pitch = 16,
       .weight = GF_L1(0), .weight_k = 32, .weight_r = 3, .weight_s = 3, .weight_cg = 4,
-      .bias = GF_L1(1152), .bias_k = 32,
-      .mul = GF_L1(1280), .mul_k = 32,
-      .shift = GF_L1(1408), .shift_k = 32,
+      .bias = GF_L1(1792), .bias_k = 32,
+      .mul = GF_L1(1920), .mul_k = 32,
+      .shift = GF_L1(2048), .shift_k = 32,
       .addend = NULL,
       .y = GF_L1(2336), .y_n = 1, .y_p = 2, .y_q = 2, .y_k = 32, .y_pitch = 32, .y_line = 64,
       .n = 1, .g = 1, .k = 32, .p = 2, .q = 2, .c = 4, .r = 3, .s = 3,
       .groups = 1, .strides = {2, 2}, .dilations = {1, 1}, .pads = {1, 1, 1, 1}, .x_zero = -128, .y_zero = -128,
       .lo = -128, .hi = 127, .addend_zero = 0, .addend_mul = 0, .sum_mul = 0, .sum_shift = 1, .sum_zero = 0,
       .sum_lo = -128, .sum_hi = 127,
-      .acc = GF_L1(1568),
-      .border = GF_L1(1440), .border_pitch = 16,
+      .acc = GF_L1(1280),
+      .border = GF_L1(1152), .border_pitch = 16,
   };
   gf_ticket weight_ticket = {0};
 
