@@ -145,7 +145,7 @@ def test_a_call_with_more_l1_than_the_tensors_leave_is_cut() -> None:
     middle = s.calls[1]
     assert middle.loops[0].axis == "k"
     assert {o.level for o in middle.operands if o.operand.role != "const"} == {"l1"}
-    assert s.bytes["l2_l1"] == sum(c.bytes for c in s.constants) + 2 * 1024
+    assert s.bytes["l2_l1"] == s.bounds.fused_bytes
 
 
 def test_a_concatenation_stays_and_its_parts_are_made_and_read_inside() -> None:
