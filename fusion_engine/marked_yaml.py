@@ -186,7 +186,7 @@ Problems = list[Diagnostic]
 
 
 def check_map(value: Marked, what: str, known: Iterable[str], problems: Problems, required: Iterable[str] = ()) -> bool:
-    """Whether `value` is a map; unknown and missing keys become diagnostics."""
+    """Whether `value` is a map; unknown and missing keys become diagnostics, a misspelt key as unknown alone."""
     if value.kind != "map":
         problems.append(value.error(f"{what} must be a map"))
         return False
@@ -195,8 +195,15 @@ def check_map(value: Marked, what: str, known: Iterable[str], problems: Problems
         if key.text not in names:
             hint = did_you_mean(key.text, names) or "known keys: " + ", ".join(names)
             problems.append(key.error(f"unknown key `{key.text}` in {what}", hint))
-    problems.extend(value.error(f"{what} lacks the key `{k}`") for k in required if value.get(k) is None)
+    problems.extend(value.error(f"{what} lacks the key `{k}`") for k in required if lacks(value, k, names))
     return True
+
+
+def lacks(value: Marked, key: str, known: Iterable[str]) -> bool:
+    """Whether a map lacks `key`, and no unknown key of it looks like that one misspelt."""
+    names = tuple(known)
+    meant = (did_you_mean(k.text, names) for k, _ in value.entries if k.text not in names)
+    return value.get(key) is None and did_you_mean(key, (key,)) not in meant
 
 
 def pairs(value: Marked | None, what: str, problems: Problems) -> Iterator[tuple[Marked, Marked]]:

@@ -14,7 +14,7 @@ from fusion_engine.language.file_model import RuleFile, TestSection
 from fusion_engine.language.rewrites import read_rewrites, read_weights
 from fusion_engine.language.types import CaptureType, EmitEntry, Rule, RuleTest, Variant
 from fusion_engine.language.variants import Library, read_variant
-from fusion_engine.marked_yaml import Marked, as_int, as_list, as_text, as_texts, pairs
+from fusion_engine.marked_yaml import Marked, as_int, as_list, as_text, as_texts, lacks, pairs
 
 
 def read_rule(document: Marked, library: Library, problems: list[Diagnostic]) -> Rule | None:
@@ -25,7 +25,7 @@ def read_rule(document: Marked, library: Library, problems: list[Diagnostic]) ->
     rewrite = document.get("rewrite")
     if rewrite is not None and document.get("emit") is not None:
         problems.append(rewrite.error("a rule has `emit` or `rewrite`, not both", "write two rules"))
-    if rewrite is None and document.get("emit") is None:
+    if all(lacks(document, key, RuleFile.keys()) for key in ("emit", "rewrite")):
         problems.append(document.error("a rule lacks the key `emit`", "or `rewrite`"))
     if (priority := document.get("priority")) is not None and priority.text != "0":
         problems.append(priority.error("`priority` is not supported yet", "the cheapest cover is chosen"))
@@ -102,7 +102,8 @@ def _entries(document: Marked, problems: list[Diagnostic]) -> tuple[EmitEntry, .
 def _tests(document: Marked, problems: list[Diagnostic]) -> tuple[RuleTest, ...]:
     found: list[RuleTest] = []
     for mark in as_list(document.get("tests"), "tests", problems):
-        if not TestSection.check(mark, "a test", problems):
+        before = len(problems)
+        if not TestSection.check(mark, "a test", problems) or len(problems) > before:
             continue
         kinds = [k for k in ("fires", "rejects") if mark.get(k) is not None]
         if len(kinds) != 1 or (mark.get("model") is None) == (mark.get("onnx") is None):

@@ -148,6 +148,27 @@ def test_file_mistakes(tmp_path: Path, text: str, message: str) -> None:
     assert all(d.span is not None and d.span.file for d in found)
 
 
+MISSPELT = [
+    simple("y = Exp(x)", more="tests:\n  - {fire: any, model: t}\n"),
+    simple("y = Exp(x)", more="tests:\n  - {fires: any, modell: t}\n"),
+    simple("y = Exp(x)", more="tests:\n  - {fires: any, model: t, constant: [x]}\n"),
+    simple("y = Exp(x)", emit="{kernal: k, args: {x: x}}"),
+    simple("y = Exp(x)", emit="{calls: [{kernal: k, args: {x: x}}]}"),
+    simple("y = Exp(x)").replace("pattern:", "patern:"),
+    simple("y = Exp(x)").replace("emit:", "emits:"),
+    simple("y = Exp(x)").replace("match:", "matsch:"),
+    simple("y = Exp(x)").replace("emit:", "rewrites:"),
+]
+
+
+@pytest.mark.parametrize("text", MISSPELT)
+def test_a_misspelt_key_is_one_error(tmp_path: Path, text: str) -> None:
+    """`{fire: any, model: ...}` also said that a test has `fires` or `rejects`; `matsch:` that `match` is missing."""
+    (hit,) = problems(tmp_path, text)
+    assert "unknown key" in hit.message
+    assert (hit.help or "").startswith("did you mean")
+
+
 def test_yaml_traps_are_text_until_a_type_is_known(tmp_path: Path) -> None:
     """`1e-5` is a number and `on`, `no`, `null` are no surprises where an expression or a name is read."""
     rule = """\
