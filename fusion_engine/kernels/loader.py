@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal, TypeVar, cast
 
 from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span, near_file
@@ -33,9 +34,11 @@ T = TypeVar("T", OperandType, AttrType)
 
 
 class KernelSet(dict[str, Kernel]):
-    """Kernels by name, sorted; `notes` say which replaced which."""
+    """Kernels by name, sorted; `notes` say which replaced which, `broken` where those lie that have mistakes (under ""
+    what is not read at all: it may hold any)."""
 
     notes: tuple[str, ...] = ()
+    broken: Mapping[str, Span] = MappingProxyType({})
 
 
 def load_kernels(dirs: Sequence[Path]) -> KernelSet:
@@ -44,29 +47,40 @@ def load_kernels(dirs: Sequence[Path]) -> KernelSet:
     A kernel's own folder, or its kernel.yaml, counts as a directory of its own. Raises GapFuseError with every problem
     found, in file order; a directory without a kernel is one.
     """
-    problems: Problems = []
-    found: dict[str, Kernel] = {}
-    notes: list[str] = []
-    for folder in dirs:
-        here = _load_directory(Path(folder), problems)
-        notes += [
-            f"kernel {n} of {k.folder} overrides the one of {found[n].folder}" for n, k in here.items() if n in found
-        ]
-        found |= here
+    kernels, problems = read_kernels(dirs)
     if problems:
         raise GapFuseError(problems)
-    kernels = KernelSet((name, found[name]) for name in sorted(found))
-    kernels.notes = tuple(notes)
     return kernels
 
 
-def _load_directory(folder: Path, problems: Problems) -> dict[str, Kernel]:
+def read_kernels(dirs: Sequence[Path]) -> tuple[KernelSet, tuple[Diagnostic, ...]]:
+    """As `load_kernels`: the kernels that are sound, with where the others lie, and every problem found."""
+    problems: Problems = []
+    found: dict[str, Kernel] = {}
+    notes: list[str] = []
+    broken: dict[str, Span] = {}
+    for folder in dirs:
+        bad: dict[str, Span] = {}
+        here = _load_directory(Path(folder), problems, bad)
+        notes += [
+            f"kernel {n} of {k.folder} overrides the one of {found[n].folder}" for n, k in here.items() if n in found
+        ]
+        found = {n: k for n, k in (found | here).items() if n not in bad}
+        broken = {n: p for n, p in (broken | bad).items() if n not in found}
+    kernels = KernelSet((name, found[name]) for name in sorted(found))
+    kernels.notes, kernels.broken = tuple(notes), broken
+    return kernels, tuple(problems)
+
+
+def _load_directory(folder: Path, problems: Problems, broken: dict[str, Span]) -> dict[str, Kernel]:
     before = len(problems)
     found: dict[str, Kernel] = {}
     for path in _kernel_files(folder):
-        for document in _documents(path, problems):
+        for document in _documents(path, problems, broken):
             kernel = read_kernel(document, path.parent, str(folder), problems)
             if kernel is None:
+                name = document.get("kernel")
+                broken[name.text.strip() if name is not None else ""] = document.span
                 continue
             if kernel.name in found:
                 problems.append(
@@ -77,6 +91,7 @@ def _load_directory(folder: Path, problems: Problems) -> dict[str, Kernel]:
             found[kernel.name] = kernel
     if not found and len(problems) == before:
         problems.append(_no_kernel(folder))
+        broken[""] = Span(str(folder))
     return found
 
 
@@ -94,11 +109,12 @@ def _no_kernel(folder: Path) -> Diagnostic:
     return Diagnostic("there is no kernel in it", place, f"a kernel is a folder with a {KERNEL_FILE}, one level below")
 
 
-def _documents(path: Path, problems: Problems) -> tuple[Marked, ...]:
+def _documents(path: Path, problems: Problems, broken: dict[str, Span]) -> tuple[Marked, ...]:
     try:
         return read_yaml(path)
     except GapFuseError as e:
         problems.extend(e.diagnostics)
+        broken[""] = Span(str(path))
         return ()
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from fusion_engine.diagnostics import Diagnostic, Span, did_you_mean
+from fusion_engine.kernels import KernelSet
 from fusion_engine.kernels.descriptor import Kernel
 from fusion_engine.language.captures import dim_names
 from fusion_engine.language.element_types import check_element_types
@@ -30,7 +32,9 @@ At = Callable[[Span, str, str | None], Diagnostic]
 
 
 def check_rule(rule: Rule, kernels: Mapping[str, Kernel] | None, at: At) -> Iterator[Diagnostic]:
-    """Every cross-check of a rule; `at` makes a diagnostic at a span. `kernels` None leaves signatures unchecked."""
+    """Every cross-check of a rule; `at` makes a diagnostic at a span. `kernels` None leaves signatures unchecked; those
+    of broken kernels of a KernelSet are a warning."""
+    broken = kernels.broken if isinstance(kernels, KernelSet) else {}
     yield from _check_given(rule, at)
     for variant in rule.variants:
         yield from _check_variant(rule, variant, at)
@@ -40,9 +44,12 @@ def check_rule(rule: Rule, kernels: Mapping[str, Kernel] | None, at: At) -> Iter
         yield from _check_entry(rule, entry, at)
         if kernels is not None:
             for call in entry.calls:
+                if call.kernel not in kernels and (call.kernel in broken or "" in broken):
+                    continue
                 yield from _check_call(rule, call, kernels, at)
                 if call.kernel in kernels:
                     yield from check_element_types(rule, entry, call, kernels[call.kernel], at)
+    yield from _unchecked(rule, kernels or {}, broken, at)
     for test in rule.tests:
         if test.kind == "fires" and test.expect not in {v.name for v in rule.variants}:
             hint = did_you_mean(test.expect, [v.name for v in rule.variants])
@@ -273,6 +280,17 @@ def _check_call(rule: Rule, call: Emit, kernels: Mapping[str, Kernel], at: At) -
         example = ", ".join(f"{name}: NAME" for name in outputs)
         help_ = f"results: {{{example}}}, a NAME being a result of the pattern"
         yield at(call.span, f"kernel `{call.kernel}` has {len(outputs)} results: name them", help_)
+
+
+def _unchecked(rule: Rule, kernels: Mapping[str, Kernel], broken: Mapping[str, Span], at: At) -> Iterator[Diagnostic]:
+    """Kernels with mistakes of their own that the rule calls: each once, at its first call."""
+    first = {call.kernel: call.span for entry in reversed(rule.emit) for call in reversed(entry.calls)}
+    for name, span in sorted(first.items(), key=lambda kv: kv[1]):
+        place = broken.get(name) or broken.get("")
+        if name not in kernels and place is not None:
+            said = f"calls of `{name}` are not checked: "
+            said += "the kernel has mistakes" if name in broken else "it may be in what was not read"
+            yield replace(at(span, said, f"see {place}"), severity="warning")
 
 
 def _signature(kernel: Kernel) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fusion_engine import RuleSet, check_rules, load_kernels, load_rules
+from fusion_engine import RuleSet, check_rules, load_rules
 from fusion_engine.diagnostics import Diagnostic, GapFuseError
+from fusion_engine.kernels import read_kernels
 from fusion_engine.review import review_rules
 from gap_fuse.compiling import find_target
 from gap_fuse.proof.examples import read_example
@@ -34,16 +35,18 @@ class Checked:
 def check(paths: Sequence[Path], kernels: Sequence[Path] = (), target: str | Path | None = None) -> Checked:
     """Check rule files or folders (none: the shipped ones); warnings only where there is no error.
 
-    With `target`, also which rules it can never run. Raises GapFuseError for bad kernels or an unknown target.
+    With `target`, also which rules it can never run. Mistakes of kernels stand first; calls of those kernels are a
+    warning. Raises GapFuseError for an unknown target.
     """
-    known = load_kernels([room("kernels"), *kernels])
+    known, mistaken = read_kernels([room("kernels"), *kernels])
     chosen = list(paths) or [room("rules")]
     found_at = [f for p in chosen for f in (sorted(p.rglob("*.yaml")) if p.is_dir() else [p]) if f.is_file()]
     files = [f for f in found_at if f.name not in _LIBRARY]
     machine = None if target is None else find_target(target)
-    errors = check_rules(chosen, known, beneath=[room("rules")])
+    said = check_rules(chosen, known, beneath=[room("rules")])
+    errors = (*mistaken, *(d for d in said if d.severity == "error"))
     if errors:
-        return Checked(len(files), errors, ())
+        return Checked(len(files), errors, tuple(d for d in said if d.severity == "warning"))
     own = {str(f) for f in files}
     everything = load_rules([room("rules"), *paths], known)
     if unread := tuple(_unread_examples(everything, own)):

@@ -18,7 +18,7 @@ from gap_fuse.cli.options import KERNELS, located
 def check(paths: tuple[Path, ...], kernels: tuple[Path, ...], target: str | None) -> None:
     """Check rule files or folders (the shipped ones by default): every mistake with its place.
 
-    Mistakes in kernel folders come first and alone: rules are checked against kernels that are sound.
+    Mistakes in kernel folders come first; rules are checked against the kernels that are sound.
     Warnings (a variant that another one covers, a rule that can never fire) leave the exit code at 0.
     """
     from gap_fuse.authoring.checking import check as check_files

@@ -10,7 +10,7 @@ import pytest
 from gap_fuse.authoring.showing import rule_lines
 from gap_fuse.library import load_library
 from gap_fuse.proof import select_kernels, select_rules
-from tests.door.test_command import RULE, SQUARED_RELU, command, onnx_text, own_rooms, refused
+from tests.door.test_command import KERNEL, RULE, SQUARED_RELU, command, onnx_text, own_rooms, refused
 
 
 def test_list_names_every_rule_with_its_family_and_storages() -> None:
@@ -51,6 +51,45 @@ def test_warnings_are_no_errors(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "warning: the variant `again` adds nothing: `plain`" in result.stderr
     assert result.stdout.rstrip() == "1 rule, 0 errors, 1 warning"
+
+
+BROKEN = [
+    ("cycles: 20", "cycels: 20", "unknown key `cycels`", "the kernel has mistakes"),
+    ("kernel: squared", "kernal: squared", "unknown key `kernal`", "it may be in what was not read"),
+    ("kernel: squared", "\tkernel: squared", "not YAML", "it may be in what was not read"),
+]
+
+
+@pytest.mark.parametrize(("sound", "mistaken", "said", "unchecked"), BROKEN)
+def test_mistakes_of_kernels_hide_none_of_rules(
+    tmp_path: Path, sound: str, mistaken: str, said: str, unchecked: str
+) -> None:
+    """A kernel.yaml with a mistake was all that was reported; the rules waited for it to be repaired."""
+    rules, kernels = own_rooms(tmp_path)
+    (kernels / "squared_relu" / "kernel.yaml").write_text(KERNEL.replace(sound, mistaken))
+    twice = RULE + "  - {kernel: squared_relu_f32, args: {x: x}}\n"
+    (rules / "squared_relu.yaml").write_text(twice)
+    (rules / "other.yaml").write_text(RULE.replace("squared_relu_f32", "relu_f33").replace("rule: s", "rule: un_s"))
+    (rules / "wrong.yaml").write_text(RULE.replace("rule: s", "rule: wrongly_s").replace("= Relu", "= Relo"))
+    result = command("rules", "check", rules, "--kernels", kernels)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert "unknown operator `Relo`" in result.stderr
+    warning = f"squared_relu.yaml:10:14: warning: calls of `squared_relu_f32` are not checked: {unchecked}"
+    assert result.stderr.count(warning) == 1
+    assert ("unknown kernel `relu_f33`" in result.stderr) == ("kernel has" in unchecked)
+    assert "squared_relu/kernel.yaml" in result.stderr.split("help: see ")[1]
+
+
+def test_a_broken_kernel_takes_the_place_of_the_one_it_overrides(tmp_path: Path) -> None:
+    rules, kernels = own_rooms(tmp_path)
+    later = tmp_path / "later" / "squared_relu"
+    later.mkdir(parents=True)
+    (later / "kernel.yaml").write_text(KERNEL.replace("cycles: 20", "cycels: 20"))
+    found = command("rules", "check", rules, "--kernels", kernels, "--kernels", later.parent)
+    assert found.stdout.rstrip() == "1 rule, 1 error, 1 warning"
+    found = command("rules", "check", rules, "--kernels", later.parent, "--kernels", kernels)
+    assert found.stdout.rstrip() == "1 rule, 1 error"
 
 
 def test_shipped_fragments_are_known_to_own_rules(tmp_path: Path) -> None:
