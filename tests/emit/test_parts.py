@@ -100,3 +100,12 @@ def test_strings_and_comments_cannot_break_out(text: str) -> None:
     body = "\n".join(comment([text.replace("\n", " ")]))[2:-2]
     assert "*/" not in body
     assert "/*" not in body
+
+
+def test_folded_lines_of_comments_stand_under_their_text() -> None:
+    """The second half of an operand's line stood left of the operand's name."""
+    words = " ".join(["word"] * 30)
+    lines = comment([f"nodes {words}", f"  weight <- L2 + 8, {words}", f"  {words}"])
+    assert [len(line) - len(line.lstrip(" ")) for line in lines] == [0, 3, 5, 15, 5, 5]
+    assert all(len(line) <= 120 for line in lines)
+    assert "".join("".join(lines).split()).count("word") == 90

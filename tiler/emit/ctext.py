@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -64,17 +65,19 @@ def braces(items: Sequence[str]) -> str:
 
 
 def comment(lines: Sequence[str], width: int = 112) -> list[str]:
-    """A block comment, long lines folded at blanks."""
+    """A block comment, long lines folded at blanks: under what stands behind an arrow, else under where they begin."""
     folded = [part for line in lines for part in _fold(line.replace("*/", "* /").replace("/*", "/ *"), width)]
     first = [f"/* {folded[0]}", *(f"   {line}" for line in folded[1:])]
     return [*first[:-1], f"{first[-1]} */"]
 
 
 def _fold(line: str, width: int) -> list[str]:
+    begin = re.match(r"\s+\S+ +(<-|->) |\s*", line)
+    hang = min(begin.end() if begin else 0, width // 2)
     parts: list[str] = []
     while len(line) > width:
-        cut = line.rfind(" ", 0, width)
+        cut = line.rfind(" ", hang + 1, width)
         cut = cut if cut > 0 else width
-        parts.append(line[:cut])
-        line = line[cut:].lstrip()
+        parts.append(line[:cut].rstrip())
+        line = " " * hang + line[cut:].lstrip()
     return [*parts, line]
