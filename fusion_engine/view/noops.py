@@ -8,8 +8,8 @@ from fusion_engine.view.draft import Draft, Node
 
 _SINGLE = frozenset({"Concat", "Sum", "Max", "Min", "Mean"})
 _RESHAPES = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze"})
-_SAME_SHAPE = frozenset({"Expand", "Slice", "Pad", "Tile", "Resize", "Split"})
-_PASSING = _SINGLE | _RESHAPES | _SAME_SHAPE | {"Identity", "Cast", "Dropout", "Transpose"}
+SAME_SHAPE = frozenset({"Expand", "Slice", "Pad", "Tile", "Resize", "Split"})
+_PASSING = _SINGLE | _RESHAPES | SAME_SHAPE | {"Identity", "Cast", "Dropout", "Transpose"}
 
 
 def passed_through(draft: Draft, node: Node) -> str | None:
@@ -19,7 +19,7 @@ def passed_through(draft: Draft, node: Node) -> str | None:
     x = node.inputs[0]
     if node.op == "Identity" or (node.op in _SINGLE and len(node.inputs) == 1):
         return x
-    if node.op in _RESHAPES or node.op in _SAME_SHAPE:
+    if node.op in _RESHAPES or node.op in SAME_SHAPE:
         return _same_shape(draft, node, x)
     if node.op == "Cast":
         return x if draft.dtype(x) is not None and draft.dtype(x) == draft.dtype(node.outputs[0]) else None

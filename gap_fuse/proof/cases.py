@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,6 +13,7 @@ import onnx
 from fusion_engine.covering.types import Candidate
 from fusion_engine.diagnostics import GapFuseError
 from fusion_engine.language.types import EmitEntry, Variant
+from fusion_engine.view.noops import SAME_SHAPE
 from fusion_engine.view.operators import FLIP_SIGN
 from gap_fuse.proof.applying import Bench, Seen, compute, explain_left_over, look
 from gap_fuse.proof.choices import Choices
@@ -80,8 +82,16 @@ def _declined(case: Case, seen: Seen) -> Outcome:
     excuses = [r for r in seen.reasons if free or "does not hold" in r]
     if excuses:
         return Outcome(case, declined=excuses[0])
+    if passed := _passed_through(case, seen):
+        return Outcome(case, discarded=f"the view looks through {passed}, which changes nothing here")
     reason = seen.reasons[0] if seen.reasons else "nothing came near"
     return Outcome(case, problem=("fires", f"drawn from its own pattern, but declined: {reason}"))
+
+
+def _passed_through(case: Case, seen: Seen) -> str | None:
+    """An operator of the draw that moves elements, of which the view has fewer: pads of 0, a slice of everything."""
+    drawn, left = Counter(n.op_type for n in case.draft.nodes), Counter(n.op for n in seen.view.nodes)
+    return next((op for op in drawn if op in {*SAME_SHAPE, "Transpose"} and left[op] < drawn[op]), None)
 
 
 def _partly(case: Case, seen: Seen) -> Outcome:

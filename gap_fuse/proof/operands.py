@@ -80,14 +80,18 @@ def _repeats(c: Choices, shape: Shape, _: list[Made]) -> Made:
 
 
 def _pads(c: Choices, shape: Shape, _: list[Made]) -> Made:
-    """Of the last two axes; now and then some that cut off."""
+    """Of the last two axes, not all zero where one has two elements; now and then some that cut off."""
     least = -1 if c.below(4) == 0 else 0
 
     def side() -> list[int]:
         ends = [(least if d > 2 else 0, min(2, d - 1)) if i >= len(shape) - 2 else (0, 0) for i, d in enumerate(shape)]
         return [c.between(low, high) for low, high in ends]
 
-    return _ints([*side(), *side()])
+    pads = [*side(), *side()]
+    wide = [i for i, d in enumerate(shape) if i >= len(shape) - 2 and d > 1]
+    if wide and not any(pads):
+        pads[len(shape) + c.pick(wide)] = 1
+    return _ints(pads)
 
 
 def _starts(c: Choices, shape: Shape, _: list[Made]) -> Made:

@@ -10,6 +10,8 @@ import pytest
 
 from gap_fuse.oracle import session, words_of
 from gap_fuse.proof import Effort, prove_rules, select_rules
+from gap_fuse.proof.choices import Choices
+from gap_fuse.proof.operands import DRAWN
 
 CLAMP = """\
 rule: own_clamp
@@ -35,6 +37,55 @@ def test_operands_of_one_legal_form(tmp_path: Path, text: str) -> None:
     (proof,) = prove_rules(chosen.rules, chosen.library, chosen.kernels, Effort(cases=6, mutants=1))
     assert proof.passed, proof.failures
     assert [(v.fired.total() >= 6, dict(v.discarded)) for v in proof.variants] == [(True, {})] * len(proof.variants)
+
+
+MOVED = """\
+rule: own_moved
+given: {x: "float32[*S]", pads: const int}
+match: {pattern: 'y = Relu(Pad(x, pads, 0.0, None, mode="constant"))'}
+let: {front: 0 * range(4 - rank(x))}
+where: [all(pads >= 0)]
+emit:
+  calls:
+    - {kernel: reshape, args: {x: x}, attrs: {shape: "concat(front + 1, shape(x))"}, results: {y: four}}
+    - {kernel: map_f32, args: {x: "[four]"}, attrs: {expr: '"max(x0, 0.0)"'}, results: {y: t}}
+    - kernel: pad_f32
+      args: {x: t}
+      attrs: {pads: "concat(front, pads[:rank(x)], front, pads[rank(x):])", value: 0.0}
+      results: {y: out}
+    - {kernel: reshape, args: {x: out}, attrs: {shape: shape(y)}, results: {y: y}}
+"""
+SLICED = """\
+rule: own_sliced
+given: {x: "float32[A]", starts: const int, ends: const int}
+match: {pattern: 'y = Relu(Slice(x, starts, ends, [0], [1]))'}
+emit:
+  calls:
+    - kernel: slice
+      args: {x: x}
+      attrs: {starts: starts, ends: "min(ends, A)", steps: "[1]"}
+      results: {y: t}
+    - {kernel: map_f32, args: {x: "[t]"}, attrs: {expr: '"max(x0, 0.0)"'}}
+"""
+
+
+@pytest.mark.parametrize("text", [MOVED, SLICED])
+def test_what_moves_nothing_is_no_failure(tmp_path: Path, text: str) -> None:
+    """Pads of 0 were drawn, which the view looks through: the rule failed as one that declines its own pattern."""
+    (tmp_path / "own.yaml").write_text(text)
+    chosen = select_rules([str(tmp_path / "own.yaml")])
+    (proof,) = prove_rules(chosen.rules, chosen.library, chosen.kernels, Effort(cases=20, mutants=1))
+    assert proof.passed, [str(f) for f in proof.failures]
+    assert proof.variants[0].fired.total() >= 20
+
+
+def test_pads_are_drawn_that_pad() -> None:
+    """Only where no axis of the last two has two elements (a reflection needs them) are all of them 0."""
+    for seed in range(200):
+        shape = (2, 1 + seed % 3, 1 + seed % 4)
+        pads = DRAWN["Pad", 1](Choices(seed), shape, [])
+        assert pads is not None
+        assert pads.any() == (max(shape[1:]) > 1)
 
 
 def refusal(text: str, **inputs: object) -> str:
