@@ -14,13 +14,17 @@ SHRINKS = 150  # replays at most while a failing case is made smaller
 
 @dataclass
 class Coverage:
-    """How often each option of each choice was taken: the next draw takes the rarest."""
+    """How often each option of each choice was taken: the next draw takes the rarest, of the options `aimed` at by key
+    where there are some."""
 
     counts: dict[Hashable, list[int]] = field(default_factory=dict)
+    aimed: frozenset[tuple[Hashable, int]] = frozenset()
 
     def rarest(self, key: Hashable, options: int, rng: np.random.Generator) -> int:
-        counts = self.counts.setdefault(key, [0] * options)
-        least = [i for i, n in enumerate(counts) if n == min(counts)]
+        counts = self.counts.setdefault((key, options), [0] * options)
+        open_ = [i for i in range(options) if (key, i) in self.aimed] or range(options)
+        fewest = min(counts[i] for i in open_)
+        least = [i for i in open_ if counts[i] == fewest]
         chosen = least[int(rng.integers(len(least)))]
         counts[chosen] += 1
         return chosen
@@ -45,7 +49,7 @@ class Choices:
             at = len(self.taken)
             value = min(self.script[at], count - 1) if at < len(self.script) else 0
         elif key is not None and self.coverage is not None:
-            value = self.coverage.rarest((key, count), count, self._rng)
+            value = self.coverage.rarest(key, count, self._rng)
         else:
             value = int(self._rng.integers(count))
         self.taken.append(value)

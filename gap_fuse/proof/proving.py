@@ -19,6 +19,8 @@ from gap_fuse.proof.near_misses import try_near_misses
 from gap_fuse.proof.rewrites import try_rewrite
 from gap_fuse.proof.types import Failure, RuleProof, VariantProof
 
+Option = tuple[Span, int]  # an alternative, or an operator of a class: where the choice stands, and its number
+
 CASES = 8
 BASES = 2  # fired cases of every variant and emit entry that are mutated
 SPARE = 40  # draws beyond what was asked for, while an alternative still waits
@@ -108,13 +110,15 @@ def _prove_variant(bench: Bench, variant: Variant, effort: Effort, proof: RulePr
         proof.failures += _not_exercised(bench, variant, found, waiting)
 
 
-def _draw_cases(stage: _Stage, found: VariantProof, waiting: dict[tuple[Span, int], str]) -> Failure | None:
-    """Draw until enough cases fired and every alternative did; the first wrong one ends it."""
+def _draw_cases(stage: _Stage, found: VariantProof, waiting: dict[Option, str]) -> Failure | None:
+    """Draw until enough cases fired, then at the alternatives that did not; the first wrong one ends it."""
     here = dict(options_of(stage.bench, stage.variant))
     most = 4 * stage.effort.cases + SPARE + 2 * len(here)
     for number in range(most):
-        if stage.fired >= stage.effort.cases and (not _pending(here, waiting) or number >= most // 2):
-            break
+        if stage.fired >= stage.effort.cases:
+            stage.coverage.aimed = _pending(here, waiting)
+            if not stage.coverage.aimed or number >= most // 2:
+                break
         choices = Choices(stage.seed(number), stage.coverage)
         outcome = stage.attempt(choices)
         if outcome.never:
@@ -143,9 +147,9 @@ def label_of(rule: Rule, at: int) -> str:
     return f"rewrite {at + 1}" if isinstance(entry, Rewrite) else f"{entry.calls[-1].kernel}, entry {at + 1}"
 
 
-def _pending(here: Mapping[tuple[Span, int], str], waiting: Mapping[tuple[Span, int], str]) -> bool:
+def _pending(here: Mapping[Option, str], waiting: Mapping[Option, str]) -> frozenset[Option]:
     """Alternatives count once per variant, operators of a class with every emit entry."""
-    return any(key in waiting or not what.startswith("alternative") for key, what in here.items())
+    return frozenset(key for key, what in here.items() if key in waiting or not what.startswith("alternative"))
 
 
 def bases(cases: Sequence[Case], most: int) -> list[Case]:
@@ -198,7 +202,7 @@ def _failure(stage: _Stage, choices: Choices, outcome: Outcome) -> Failure:
 # ---- what must be exercised ----
 
 
-def options_of(bench: Bench, variant: Variant) -> Iterator[tuple[tuple[Span, int], str]]:
+def options_of(bench: Bench, variant: Variant) -> Iterator[tuple[Option, str]]:
     """Every alternative and every operator of a class in the variant's patterns: its place, and what it is called."""
     if variant.region is not None:
         for i, op in enumerate(bench.classes[variant.region]):
@@ -224,9 +228,7 @@ def _unproved(bench: Bench, variant: Variant, found: VariantProof) -> list[Failu
     return [Failure("not exercised", bench.rule.name, variant.name, message, variant.span)]
 
 
-def _not_exercised(
-    bench: Bench, variant: Variant, found: VariantProof, waiting: Mapping[tuple[Span, int], str]
-) -> list[Failure]:
+def _not_exercised(bench: Bench, variant: Variant, found: VariantProof, waiting: Mapping[Option, str]) -> list[Failure]:
     """Alternatives and emit entries that no drawn case fired."""
     name = bench.rule.name
     if not found.fired:

@@ -21,6 +21,14 @@ def test_rule(name: str) -> None:
     assert fired or name == "flip_sign", "only what no file can write is not drawn"
 
 
+@pytest.mark.parametrize("cases", [1, 2])
+def test_every_operator_of_a_class_fires_however_few_cases_are_asked_for(cases: int) -> None:
+    """Operators were left to chance: of `integers`, BitwiseXor drew types that nothing runs until draws ran out."""
+    (rule,) = running.only("integers").rules
+    proof = prove_rule(Bench(rule, running.rules().classes, running.kernels()), Effort(cases, bases=1, mutants=1))
+    assert proof.passed, [str(f) for f in proof.failures]
+
+
 def test_the_library_is_sound() -> None:
     assert check_rules([running.ROOT / "rules"], running.kernels()) == ()
 
