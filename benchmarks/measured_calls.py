@@ -146,6 +146,10 @@ CALLS: dict[str, Makers] = {
         )
         for s in ((24, 17, 16), (40, 31))
     ],
+    **{
+        name: [lambda _, s=s: KernelCall({}, {"shape": s}) for s in ((24, 17, 16), (40, 31))]
+        for name in ("fill_f32", "fill_i8")
+    },
     "pad_f32": [lambda n: one(n, 1, 12, 17, 16, pads=(0, 0, 1, 1, 0, 0, 1, 1))],
     "pad_i8": [lambda n: one(n, 1, 12, 17, 16, pads=(0, 0, 1, 1, 0, 0, 1, 1))],
     "pad_mirror": [lambda _: KernelCall({"x": of("float32", 1, 12, 17, 16)}, {"pads": (2, 2, 2, 2), "mode": 1})],

@@ -31,6 +31,7 @@ from fusion_engine import (
 )
 from fusion_engine.collection import paused
 from fusion_engine.diagnostics import Diagnostic, Span, did_you_mean
+from fusion_engine.view.types import View
 from gap_fuse.islands import explained_islands
 from gap_fuse.library import load_library
 from gap_fuse.oracle import answers
@@ -163,6 +164,7 @@ def _compile(
     read = read_model(model, dims)
     _check_not_empty(read)
     planned = plan(read, library.rules, library.kernels, machine.cores, machine.isa, answers)
+    _check_outputs(read, planned.view)
     calls = apply(planned.view, planned.plan, library.kernels)
     stored = order_layouts(calls, library.kernels, machine.cores, machine.isa)
     graph, timetable = order_and_schedule(
@@ -181,6 +183,15 @@ def _check_not_empty(model: Model) -> None:
         raise GapFuseError(
             Diagnostic(f"the graph's output `{min(given)}` is its input: there is nothing to compute for it", where)
         )
+
+
+def _check_outputs(model: Model, view: View) -> None:
+    where = Span(str(model.path)) if model.path is not None else None
+    for name in view.outputs:
+        shape = view.values[name].static_shape
+        if shape is not None and 0 in shape:
+            said = f"the graph's output `{name}` has no element, its shape is {list(shape)}"
+            raise GapFuseError(Diagnostic(said, where, "cut it out of the graph's outputs"))
 
 
 def find_target(target: str | Path) -> Target:

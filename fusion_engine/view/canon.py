@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 
 from fusion_engine.view.draft import Draft, Node, numpy_dtype
+from fusion_engine.view.empty import without_empty_operands, without_empty_parts
 from fusion_engine.view.operators import operator
 from fusion_engine.view.windows import pool, window
 
@@ -161,12 +162,15 @@ def _bounds(start: int, end: int, step: int, extent: Any) -> tuple[int, int]:
 
 
 def _split(draft: Draft, node: Node) -> None:
-    """The sizes written out where the extent is known."""
+    """The sizes written out where the extent is known; no parts that are empty."""
     shape, parts = draft.shape(node.inputs[0]), node.attrs.get("num_outputs") or len(node.outputs)
     extent = shape[node.attrs["axis"]] if shape is not None else None
     if node.input(1) is None and isinstance(extent, int):
         size = -(-extent // parts)
         sizes = [max(0, min(size, extent - i * size)) for i in range(parts)]
+        _put(draft, node, 1, sizes, "split")
+    given = _ints(draft, node.input(1))
+    if given is not None and (sizes := without_empty_parts(draft, node, given)) != given:
         _put(draft, node, 1, sizes, "split")
     if node.input(1) is not None:
         node.attrs["num_outputs"] = None
@@ -252,6 +256,7 @@ _STEPS: dict[str, Step] = {
     **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), pool),
     **dict.fromkeys(("RNN", "GRU", "LSTM"), _recurrent),
     "Clip": _clip,
+    "Concat": without_empty_operands,
     "DequantizeLinear": _dequantise_linear,
     "Pad": _pad,
     "QuantizeLinear": _quantise_linear,

@@ -13,6 +13,7 @@ from fusion_engine.diagnostics import Diagnostic, GapFuseError
 from fusion_engine.view.canon import canonical
 from fusion_engine.view.control import Surroundings, settled
 from fusion_engine.view.draft import Draft, Node, named
+from fusion_engine.view.empty import settle_empty
 from fusion_engine.view.fold import RANDOM, dequantised, evaluate
 from fusion_engine.view.infer import Memo, attrs_key, filled, infer, presence
 from fusion_engine.view.load import Library
@@ -109,6 +110,8 @@ def _place(draft: Draft, node: Node, walk: Walk) -> None:
         _merge(draft, node, twin)
         return
     _declare(draft, node, attrs, walk)
+    if settle_empty(draft, node):
+        return
     stands = passed_through(draft, node)
     if stands is not None and stands not in node.outputs:
         _see_through(draft, node, stands)
