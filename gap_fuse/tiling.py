@@ -21,8 +21,8 @@ def tiling(
     result: Result, l1: int | None, l2: int | None, minimise: str, show: str | None = None, fused: bool = True
 ) -> Document:
     """The report with `tiling` added: `binds` per call, `more_l1`, `unlimited_l1`, `smallest`, `timeline`, and for the
-    call that `show` names (or that took the node of that name) its Pareto set. Raises GapFuseError for an unknown
-    name."""
+    call that `show` names (or that took the node of that name) its Pareto set, with its operands where the plan has
+    them (`places`), and the tiling `chosen`. Raises GapFuseError for an unknown name."""
     shown = None if show is None else _shown(result, show)
     budget = result.schedule.budgets["l1"]
     vast = _with(result, VAST, l2, "cycles" if minimise == "l1" else minimise, fused)
@@ -43,7 +43,7 @@ def tiling(
                 "calls": [[round(a), round(b)] for a, b in times.calls],
                 "copies": [[root, round(a), round(b)] for root, a, b in times.copies],
             },
-            **({} if shown is None else {"show": shown, "pareto": _pareto(result, shown, l1, minimise)}),
+            **({} if shown is None else _pareto(result, shown, l1, minimise)),
         },
     }
 
@@ -111,6 +111,13 @@ def _difference(now: Schedule, other: Schedule | None) -> Document | None:
     }
 
 
-def _pareto(result: Result, call: str, l1: int | None, minimise: str) -> list[Document]:
-    found = pareto(result.graph, result.kernels, result.target, call, l1, minimise)
-    return [asdict(t) for t in found]
+def _pareto(result: Result, call: str, l1: int | None, minimise: str) -> Document:
+    plan = next(c for c in result.schedule.calls if c.call == call)
+    points, chosen = pareto(result.graph, result.kernels, result.target, result.schedule, call, l1, minimise)
+    return {
+        "show": call,
+        "pareto": [asdict(t) for t in points],
+        "chosen": asdict(chosen),
+        "places": {o.operand.name: "rows in L1" if o.level == "ring" else o.level.upper() for o in plan.operands},
+        "early": [o.operand.name for o in plan.operands if o.ahead],
+    }

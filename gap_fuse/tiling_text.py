@@ -23,6 +23,8 @@ HEADS = (
     "binds",
 )
 PARETO = 16  # lines of a Pareto set
+POINT = ("L1 B", "cycles", "bytes", "transfers", "implementation")
+KEYS = ("l1", "cycles", "bytes", "transfers")
 
 
 def tiling_text(document: Document) -> str:
@@ -145,15 +147,6 @@ def _shown(document: Document) -> list[str]:
     tiling = document["tiling"]
     call = next(c for c in document["calls"] if c["name"] == tiling["show"])
     loops = ", ".join(_loop(x) for x in call["loops"]) or "one tile"
-    points = tiling["pareto"]
-    step = max(1, -(-len(points) // PARETO))
-    kept = points[::step] if points[::step][-1:] == points[-1:] else [*points[::step], *points[-1:]]
-    rows = [("L1 B", "cycles", "bytes", "transfers", "implementation")]
-    rows += [
-        (f"{p['l1']:,}", f"{p['cycles']:,}", f"{p['bytes']:,}", f"{p['transfers']:,}", p["implementation"])
-        for p in kept
-    ]
-    widths = [max(len(r[i]) for r in rows) for i in range(5)]
     return [
         "",
         f"{call['name']}: {call['kernel']}, {call['implementation']}; nodes {', '.join(call['nodes'])}",
@@ -161,9 +154,40 @@ def _shown(document: Document) -> list[str]:
         *_trailing(call["trailing"]),
         *(f"  together  {', '.join(names)}: one command brings a tile of each" for names in call["together"]),
         *(f"  note      {n}" for n in call["notes"]),
-        f"  Pareto set, operands in L2 ({len(points)} tilings that nothing beats, {len(kept)} shown):",
-        *("    " + "  ".join(c.rjust(w) for c, w in zip(r, widths, strict=True)) for r in rows),
+        *_pareto(tiling),
     ]
+
+
+def _pareto(tiling: Document) -> list[str]:
+    """The set thinned out, with a row of its own for the tiling chosen."""
+    points, chosen = tiling["pareto"], tiling["chosen"]
+    others = [p for p in points if any(p[k] != chosen[k] for k in p if k != "cycles")]
+    step = max(1, -(-len(others) // PARETO))
+    kept = sorted([*others[::step], *others[-1:][: (len(others) - 1) % step], chosen], key=lambda p: p["l1"])
+    rows = [(*POINT, "")]
+    rows += [(*(f"{p[k]:,}" for k in KEYS), p["implementation"], _mark(tiling) if p is chosen else "") for p in kept]
+    widths = [max(len(r[i]) for r in rows) for i in range(len(POINT))]
+    lines = ("  ".join([*(c.rjust(w) for c, w in zip(r, widths, strict=False)), r[-1]]) for r in rows)
+    return [
+        f"  Pareto set, {_places(tiling['places'])} ({len(points)} tilings that nothing beats, {len(kept)} shown):",
+        *("    " + line.rstrip() for line in lines),
+    ]
+
+
+def _places(places: Mapping[str, str]) -> str:
+    """Where the operands lie while the tilings are compared; rolled groups are compared as calls of their own."""
+    if "rows in L1" in places.values():
+        return "were the call not rolled, operands in L2"
+    apart = {level: [n for n, v in places.items() if v == level] for level in ("L1", "L3")}
+    named = [f"{', '.join(names)} in {level}" for level, names in apart.items() if names]
+    return "; ".join([*named, "the rest in L2"]) if named else "operands in L2"
+
+
+def _mark(tiling: Document) -> str:
+    if "rows in L1" in tiling["places"].values():
+        return "<- chosen: rows, in its group"
+    early = ", ".join(tiling["early"])
+    return f"<- chosen; the call before starts the first copy of {early}" if early else "<- chosen"
 
 
 def _loop(loop: Document) -> str:

@@ -5,17 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from fusion_engine.graph import FusedGraph
 from fusion_engine.kernels.descriptor import Kernel
+from tiler.bound import BoundCall
 from tiler.call_order import call_orders, in_order
+from tiler.cost import align16
 from tiler.decision import smallest_l1
 from tiler.liveness import activation_lives
 from tiler.memory import smallest_l2
 from tiler.objective import objective_of
-from tiler.options import NEAR, call_options
+from tiler.options import NEAR, Where, call_options
 from tiler.planner import Question, question
-from tiler.schedule import Schedule
+from tiler.schedule import CallPlan, Schedule
 from tiler.target import Target
 from tiler.timeline import Fetch, Stretch, timeline
 
@@ -59,17 +62,53 @@ def pareto(
     graph: FusedGraph,
     kernels: Mapping[str, Kernel],
     target: Target,
+    schedule: Schedule,
     call: str,
     l1: int | None = None,
     minimise: str = "cycles",
-) -> tuple[Tradeoff, ...]:
-    """The tilings of one call that nothing beats, its operands in L2, by ascending L1."""
+) -> tuple[tuple[Tradeoff, ...], Tradeoff]:
+    """The tilings of one call that nothing beats, its operands where the schedule has them, by ascending L1; and the
+    one that it has. What stays in L1 before or behind the call is not in their bytes. Rows in rings and constants in
+    pieces count as tensors in L2."""
     target = target.with_budgets(l1)
+    plan = next(c for c in schedule.calls if c.call == call)
+    where = _where(schedule, plan)
     options = next(o for o in call_options(graph, kernels, target, objective_of(minimise)) if o.call.name == call)
-    found = options.frontier(NEAR, None)
-    return tuple(
+    found = options.frontier(where, None)
+    points = tuple(
         Tradeoff(int(size), options.bound[int(names[0])].implementation, *(int(k) for k in key[1:]))
         for size, key, names in zip(found.l1, found.keys, found.ids, strict=True)
+    )
+    bound = next(b for b in options.bound if b.implementation == plan.implementation)
+    return points, _chosen(plan, bound, where, target.cores)
+
+
+def _where(schedule: Schedule, plan: CallPlan) -> Where:
+    if any(o.level == "ring" for o in plan.operands):
+        return NEAR
+    number = schedule.calls.index(plan)
+    here = {o.operand.root for o in plan.operands if o.level == "l1"}
+    dying = {s.root for s in schedule.stays if s.root in here and s.last == number}
+    born = {s.root for s in schedule.stays if s.root in here and s.first == number}
+    ends = dying | born if plan.trailing is not None else set()
+    return Where(frozenset(o.operand.root for o in plan.operands if o.level == "l3"), frozenset(here), frozenset(ends))
+
+
+def _chosen(plan: CallPlan, bound: BoundCall, where: Where, cores: int) -> Tradeoff:
+    """The plan's own tiling: its buffers in L1, and what ends or begins there, overlapped."""
+    moved = [o for o in plan.operands if o.level not in ("l1", "ring")]
+    buffers = sum(len(o.l1) * align16(o.span or o.tile_bytes) for o in moved if not o.joined)
+    ends = [prod(o.extent) * o.itemsize for o in bound.operands if o.root in where.ends]
+    common = 0 if plan.trailing is None else plan.trailing.bytes
+    saved = align16(common) if common == min(ends, default=0) else common
+    scratch = sum(plan.scratch[s.name][1] * (cores if s.per == "core" else 1) for s in bound.scratch)
+    accumulator = 0 if plan.accumulator is None else align16(plan.accumulator[1])
+    return Tradeoff(
+        buffers + sum(map(align16, ends)) - saved + scratch + accumulator,
+        plan.implementation,
+        plan.total_cycles,
+        sum(sum(o.bytes.values()) for o in plan.operands),
+        sum(sum(o.transfers.values()) for o in plan.operands),
     )
 
 

@@ -17,7 +17,11 @@ from gap_fuse.cli.options import DIMS, KERNELS, L1, L2, L3, LAYERS, MINIMISE, MO
 @L3
 @MINIMISE
 @LAYERS
-@click.option("--show", metavar="NODE", help="Also this call (or the call of this node): its tiles and Pareto set.")
+@click.option(
+    "--show",
+    metavar="NODE",
+    help="Also this call (or the call of this node): its tiles, and its Pareto set with the choice marked.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: report.json with the key `tiling`.")
 @click.option(
     "--plot",

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+import gap_fuse
 from gap_fuse.cli import main
 from tests.conftest import ROOT
+from tiler import pareto
 
 MODEL = str(ROOT / "examples" / "digits" / "digits_int8.onnx")
 
@@ -86,6 +88,29 @@ def test_a_pareto_set_falls() -> None:
     assert [p["l1"] for p in points] == sorted(p["l1"] for p in points)
     keys = [(p["cycles"], p["bytes"], p["transfers"]) for p in points]
     assert keys == sorted(keys, reverse=True)
+
+
+@pytest.mark.parametrize(("l1", "l2"), [(6000, None), (2000, 3000), (1056, None)])
+def test_the_tiling_chosen_stands_in_its_pareto_set(l1: int, l2: int | None) -> None:
+    """The set was that of operands in L2, wherever the plan has them, and did not tell which tiling the plan has."""
+    plan = gap_fuse.compile(MODEL, l1=l1, l2=l2)
+    found = 0
+    for call in plan.schedule.calls:
+        points, chosen = pareto(plan.graph, plan.kernels, plan.target, plan.schedule, call.call, l1)
+        early = any(o.ahead for o in call.operands)
+        if not early and not any(o.level == "ring" or o.places for o in call.operands):
+            assert chosen in points, call.call
+            found += 1
+    assert found >= 2
+
+
+def test_the_tiling_chosen_is_marked() -> None:
+    name = _document("--l1", "6000")["calls"][1]["name"]
+    tiling = _document("--l1", "6000", "--show", name)["tiling"]
+    (marked,) = [s for s in _tile("--l1", "6000", "--show", name).output.splitlines() if "<- chosen" in s]
+    keys = ("l1", "cycles", "bytes", "transfers", "implementation")
+    assert marked.replace(",", "").split()[:5] == [str(tiling["chosen"][k]) for k in keys]
+    assert ("the call before starts the first copy of" in marked) == bool(tiling["early"])
 
 
 @pytest.mark.parametrize("what", ["bytes", "l1", "bytes+200*tiles"])
