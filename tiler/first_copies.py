@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tiler.cost import Floats, align16
+from tiler.frontier import Frontier
 from tiler.grid import Ints
 from tiler.schedule import BoundOperand
 from tiler.target import Hop
@@ -75,6 +76,14 @@ class Tiling:
     total: int
     cycles: float
     early: bool
+
+
+def plain_points(found: Frontier, weight: float) -> Points:
+    """What nothing beats, as points whose first copies nobody starts and which start nobody's."""
+    cycles = found.keys[:, 1]
+    rest = found.keys[:, 0] - weight * cycles
+    figures = [found.l1, cycles, rest, found.keys[:, 2], found.keys[:, 3], *np.zeros((4, len(cycles)))]
+    return Points(np.stack(figures, axis=1), found.ids)
 
 
 def added(found: Points, new: Points, weight: float) -> Points:

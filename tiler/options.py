@@ -16,7 +16,7 @@ from tiler.binding import bind
 from tiler.bound import BoundCall
 from tiler.bundles import WAYS, bundled
 from tiler.choice import Choice, Infeasible
-from tiler.first_copies import Points, Tiling
+from tiler.first_copies import Points, Tiling, plain_points
 from tiler.frontier import Frontier, empty, merged
 from tiler.liveness import activation_lives, most_live
 from tiler.objective import CYCLES, PARTS, Objective
@@ -177,7 +177,10 @@ class CallOptions:
 
     def points(self, where: Where, able: frozenset[str], cap: float) -> Points:
         """The tilings that matter where first copies of the operands of roots `able` may start early, `cap`
-        cycles being the most that any call's take; ids begin with the number in `bound`."""
+        cycles being the most that any call's take; ids begin with the number in `bound`. Where cycles only break ties
+        none starts early."""
+        if not self.objective.cycles:
+            return plain_points(self.frontier(where, None), 0.0)
         levels = tuple(where.levels(b) for b in self.bound)
         early = tuple(
             Early(

@@ -19,14 +19,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
-from tiler.first_copies import Points, Tiling
+from tiler.first_copies import Points, Tiling, plain_points
 from tiler.liveness import Life
 from tiler.objective import PARTS
 from tiler.options import CallOptions, Picked, Where
 from tiler.placement import Block
 from tiler.rolling import RollPlan
 from tiler.rolls import Rolls
-from tiler.tails import Early, FirstCopies, Tail, best, least, onwards, relaxed, rolled_points
+from tiler.tails import Early, FirstCopies, Tail, best, least, onwards, relaxed
 from tiler.trailing import whole
 
 STATES = 4096  # sets of staying tensors kept at a boundary; above, the cheapest
@@ -273,7 +273,7 @@ class _Choice:
             room = self.l1 - self._bytes(self.sizes, alive) - max(self.aside[first : last + 1])
             if found.at(room) is not None:
                 left = self._meeting(first, last, self.rolls.inner(first, last)) - self._bytes(self.far, alive)
-                yield _Move(last, alive & ~ended, new, left, rolled_points(found, self.first.weight), room, rolled=True)
+                yield _Move(last, alive & ~ended, new, left, plain_points(found, self.first.weight), room, rolled=True)
 
     @staticmethod
     def _bytes(sizes: Sequence[int], alive: int) -> int:

@@ -12,7 +12,6 @@ import numpy as np
 
 from tiler.cost import Floats
 from tiler.first_copies import Points, Tiling, most_bytes, most_gain, overhead
-from tiler.frontier import Frontier
 from tiler.options import CallOptions
 from tiler.schedule import BoundOperand
 from tiler.search import whole_cycles
@@ -156,11 +155,3 @@ def relaxed(tails: Sequence[Tail]) -> Tail:
 def least(points: Points, room: int, weight: float) -> float:
     """The least cost within `room`, all that can be hidden."""
     return float(points.best(weight)[: int(np.searchsorted(points.l1, room, side="right"))].min())
-
-
-def rolled_points(found: Frontier, weight: float) -> Points:
-    """The plans of a rolled group, whose first copies nobody starts and which starts nobody's."""
-    cycles = found.keys[:, 1]
-    rest = found.keys[:, 0] - weight * cycles
-    figures = [found.l1, cycles, rest, found.keys[:, 2], found.keys[:, 3], *np.zeros((4, len(cycles)))]
-    return Points(np.stack(figures, axis=1), found.ids[:, -1:])
