@@ -6,7 +6,7 @@ An independent walk: step by step, each byte of L2 knows which byte of L3 it hol
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -106,19 +106,19 @@ class _Walk:
         for j in range(number, number + 1 if roll is None else roll.last + 1):
             call = self.schedule.calls[j]
             # what a rolled group reads may be on its way until the group's end
-            own = [(o, 0 if roll is not None else step) for o in call.operands if step or not o.ahead]
-            yield from (fault for o, at in own for fault in self._missing(call, o, at, step))
+            at = 0 if roll is not None else step
+            yield from (fault for o in call.operands for fault in self._missing(call, o, _own(call, o, at), step))
         if step == 0 and roll is None and number + 1 < len(self.schedule.calls):
             following = self.schedule.calls[number + 1]
             early = [o for o in following.operands if o.ahead]
-            yield from (fault for o in early for fault in self._missing(following, o, 0, step))
+            yield from (fault for o in early for fault in self._missing(following, o, (0,), step))
 
-    def _missing(self, call: CallPlan, o: OperandPlan, step: int, now: int) -> Iterator[str]:
-        """What of the tiles that a step copies is not there."""
+    def _missing(self, call: CallPlan, o: OperandPlan, iterations: Sequence[int], now: int) -> Iterator[str]:
+        """What of the tiles of some iterations of the outermost loop, copied in a step, is not there."""
         if o.operand.role != "const" or o.level != "l2" or _inside(call, o):
             return
         cold = self.cold[o.operand.root]
-        for outer, (begin, end) in set(_copied(call, o, step)):
+        for outer, (begin, end) in set(_copied(call, o, iterations)):
             at = (o.places[outer] if o.places else o.far) + begin
             there = np.array_equal(self.held[at : at + end - begin], np.arange(cold + begin, cold + end))
             late = any(t.l2 < at + end - begin and at < t.l2 + t.bytes for t in self.under_way)
@@ -128,15 +128,23 @@ class _Walk:
                 )
 
 
-def _copied(call: CallPlan, o: OperandPlan, step: int) -> Iterator[tuple[int, tuple[int, int]]]:
-    """(iteration of the outermost loop, first byte and end in the whole) of each tile that a step copies: of the next
-    iteration where tiles are copied ahead."""
+def _own(call: CallPlan, o: OperandPlan, step: int) -> Sequence[int]:
+    """The iterations of the outermost loop whose tiles a call itself copies in a step: the next one's where tiles are
+    double-buffered; the first one's only where the call before has not."""
     if not o.depth or not call.loops:
-        yield from [(0, _span(call, o, dict.fromkeys(call.axes, 0), dict(call.axes)))] if step == 0 else []
+        return () if step or o.ahead else (0,)
+    doubled = o.depth == 1 and len(o.l1) > 1
+    first = () if step or o.ahead else (0,)
+    return (*first, step + doubled) if step or doubled else first
+
+
+def _copied(call: CallPlan, o: OperandPlan, iterations: Sequence[int]) -> Iterator[tuple[int, tuple[int, int]]]:
+    """(iteration of the outermost loop, first byte and end in the whole) of each tile of these iterations."""
+    if not o.depth or not call.loops:
+        yield from ((0, _span(call, o, dict.fromkeys(call.axes, 0), dict(call.axes))) for _ in iterations)
         return
-    ahead = o.depth == 1 and len(o.l1) > 1
     outer, *inner = call.loops[: o.depth]
-    for n in sorted({0, 1} if ahead and not step else {step + ahead}):
+    for n in iterations:
         if n >= outer.trips:
             continue
         at = outer.last - n * outer.tile if outer.down else n * outer.tile

@@ -75,3 +75,14 @@ def test_what_is_broken_is_found(broken: Callable[[Schedule], Schedule], said: s
     s = _passing()
     assert l2_faults(s) == ()
     assert any(said in fault for fault in l2_faults(broken(s))), l2_faults(broken(s))
+
+
+def test_the_call_before_copies_the_first_tile_alone() -> None:
+    """It was taken to copy two where tiles are double-buffered, the second one's piece then still under way."""
+    b = Builder()
+    first = x = b.tensor(40, 4, 4)
+    for channels in (40, 40, 40, 80, 40):
+        x = b.conv(x, channels, 1)
+    s = schedule(b.graph([first], [x]), KERNELS, TARGET, l1=6000, l2=9000)
+    assert any(o.ahead and len(o.l1) > 1 for c in s.calls for o in c.operands)
+    assert l2_faults(s) == ()
