@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from fusion_engine.diagnostics import GapFuseError
 from fusion_engine.graph import FusedGraph
 from fusion_engine.kernels.descriptor import Kernel
 from tiler.ahead import start_ahead
@@ -87,7 +88,23 @@ def planned(graph: FusedGraph, asked: Question) -> Schedule:
         if not best.gap:
             break
     assert best is not None, "something is always tried"
-    return best
+    return _apart(graph, asked, options, lives, best) if asked.fused and best.l3_homes else best
+
+
+def _apart(
+    graph: FusedGraph, asked: Question, options: Sequence[CallOptions], lives: Sequence[Life], best: Schedule
+) -> Schedule:
+    """The best plan, or the one in which nothing stays in L1 if that is better: what stays is chosen without knowing
+    what L3 costs."""
+    try:
+        memory = decide_memory(graph, options, lives, asked.target, asked.objective, fused=False)
+    except GapFuseError:
+        return best
+    found = _assembled(graph, asked, options, lives, memory)
+    if value(asked.objective, best) <= value(asked.objective, found):
+        return best
+    said = "nothing stays in L1: where activations lie in L3, that was better than what was chosen to stay"
+    return replace(found, gap=None, notes=(*found.notes, said))
 
 
 def _assembled(

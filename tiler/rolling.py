@@ -118,7 +118,7 @@ class RollSteps:
             kept[i] = np.min([self.done[i], *(c.begins(o, lows[j]) for j, c, o in readers)], axis=0)
             if i in self.again:
                 lows[i] = kept[i]
-                runs[i] = np.any([runs[j] for j, _, _ in readers], axis=0)
+                runs[i] |= np.any([runs[j] for j, _, _ in readers], axis=0)  # rows that nothing reads come last
                 starts[i] = np.where(runs[i], kept[i], self.ends[i])
         return starts, kept
 

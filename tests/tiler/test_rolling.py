@@ -58,6 +58,19 @@ def test_a_taller_ring_is_moved_down_less_often() -> None:
     assert [moved for _, moved in rings.values()] == [11 * 128, 5 * 128, 2 * 128, 0]
 
 
+def test_rows_that_nothing_reads_are_made_all_the_same() -> None:
+    """Of 25 rows windows read 23; those that read them are done before the last step, in which none ran again."""
+    b = Builder()
+    x = b.tensor(8, 25, 8)
+    y = b.conv(x, 8)
+    p = b.call("maxpool_i8", (("x", y),), b.tensor(8, 7, 2), kernel=(5, 5), strides=(3, 3))
+    calls = _rolling(b.graph([x], [b.conv(p, 8)]))
+    steps = RollSteps(calls, 3, frozenset(), TARGET, again=frozenset([0]))
+    assert steps.made(1).tolist() == [4, 3, 0]
+    assert steps.starts[0][-1] + steps.made(0)[-1] == 25
+    assert steps.made(0)[-1] > 0
+
+
 def test_rows_made_again_are_never_moved_and_widen_what_is_read_for_them() -> None:
     """Three rows of the first result a step and one on either side: of its input those and one more on either side."""
     kept = RollSteps(_chain(), 3, frozenset(), TARGET)

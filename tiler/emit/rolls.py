@@ -217,7 +217,7 @@ def _runs(roll: Roll, units: Sequence[CallUnit], number: int, step: _Step) -> st
     new = f"{step.to}[{number}] > {_first(roll, number, step)}"
     if not _again(roll, number):
         return new
-    behind = dict.fromkeys(_behind(roll, units, number))
+    behind = dict.fromkeys([number, *_behind(roll, units, number)])
     if step == _NOW and len(units) - 1 in behind:  # which runs in every step that there is
         return new
     read = " || ".join(f"{step.to}[{j}] > {step.done}[{j}]" for j in behind)
@@ -227,7 +227,7 @@ def _runs(roll: Roll, units: Sequence[CallUnit], number: int, step: _Step) -> st
 def _behind(roll: Roll, units: Sequence[CallUnit], number: int) -> list[int]:
     """The calls behind one whose result is made again that read it, themselves or through more that is made again."""
     readers = [j for j, _ in _readers(roll, units, number)]
-    return [k for j in readers for k in (_behind(roll, units, j) if _again(roll, j) else [j])]
+    return [k for j in readers for k in (j, *(_behind(roll, units, j) if _again(roll, j) else ()))]
 
 
 def _number(roll: Roll, o: OperandPlan) -> int:
