@@ -97,6 +97,18 @@ def _arguments(graph: FusedGraph, timetable: Schedule) -> tuple[FusedGraph, dict
     return graph, _kernels(), timetable, _target()
 
 
+def test_a_batch_of_single_lines_stays() -> None:
+    """The second image of a batch was written where the first one's next line would be, had it one."""
+    g = Growing(None, _kernels(), np.random.default_rng(2))  # type: ignore[arg-type]
+    g.buffers.append(Buffer("input", "int8", (2, 4, 1, 3)))
+    x = g.call("conv2d_i8", {"x": "input", **g.weights(6, 4, 1, 1)}, (2, 6, 1, 3), {"x_zero": 3})
+    y = g.call("maxpool_i8", {"x": x}, (2, 6, 1, 2), {"kernel": (1, 2)})
+    graph = order_layouts(FusedGraph("drawn", tuple(g.buffers), tuple(g.calls), ("input",), (y,)), _kernels())
+    timetable = schedule(graph, _kernels(), _target(), l1=4000)
+    assert x in {s.root for s in timetable.stays}
+    _check(graph, timetable, SANITIZED, 3)
+
+
 def test_calls_in_another_order_answer_alike() -> None:
     """Two branches, wide in the middle, given side by side: they run one after the other."""
     g = Growing(None, _kernels(), np.random.default_rng(1))  # type: ignore[arg-type]
