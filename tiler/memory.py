@@ -82,7 +82,12 @@ def decide_memory(
     except LackingError as e:
         if isinstance(rolled, Memory):
             return rolled
-        raise _too_small(e, rolled) from e
+        told, l2 = _too_small(e, rolled), target.budget("l2")
+        if told.least >= l2:
+            raise told from e
+        # Steps that suit this much of L2 led nowhere; those that suit less of it lead to a plan.
+        less = target.with_budgets(l2=max(told.least, l2 // 2))
+        return decide_memory(graph, options, lives, less, objective, fused, early, rolls)
     better = isinstance(rolled, Memory) and not least_left and _run(rolled) < _run(found)
     return rolled if isinstance(rolled, Memory) and better else found
 

@@ -42,3 +42,25 @@ def test_a_loop_that_runs_downwards_reads_constants_that_are_there(
     down = any(x.down for c in result.schedule.calls for x in c.loops)
     assert down, "no loop runs downwards: this shows nothing"
     verified(result, tmp_path)
+
+
+def _resized() -> onnx.ModelProto:
+    """A dense layer over an enlarged image, its weights larger than any L2 below."""
+    weights = np.random.default_rng(1).standard_normal((4, 924)).astype(np.float32) / 30
+    constants = [numpy_helper.from_array(weights, "w"), numpy_helper.from_array(np.float32([1, 1, 2, 2]), "scales")]
+    nodes = [
+        helper.make_node("Resize", ["x", "", "scales"], ["r"], coordinate_transformation_mode="asymmetric"),
+        helper.make_node("Flatten", ["r"], ["f"]),
+        helper.make_node("Gemm", ["f", "w"], ["y"], transB=1),
+    ]
+    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", (1, 3, 11, 7)), ("y", (1, 4)))]
+    graph = helper.make_graph(nodes, "resized", ends[:1], ends[1:], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.parametrize("l2", [200, 400, 600, 2184])
+def test_where_some_l2_does_more_of_it_does_too(l2: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """600 bytes were refused, 128 named as enough: what is read in larger tiles there left no room for the rest."""
+    monkeypatch.setenv("OPT", "-O1")
+    verdict = gap_fuse.verify(gap_fuse.compile(_resized(), l1=380, l2=l2).write(tmp_path), samples=1)
+    assert verdict.passed, str(verdict)
