@@ -96,8 +96,13 @@ def _binds(timetable: Schedule, number: int, vast: Schedule | None, waited: floa
         return "l3"
     if exposed * SLACK <= call.total_cycles:
         return "computing"
-    best = call if vast is None else next(c for c in vast.calls if c.call == call.call)
-    return "l1" if (call.total_cycles - best.total_cycles) * SLACK > call.total_cycles else "moving"
+    best = call.total_cycles if vast is None else _cycles_in(vast, call.call)
+    return "l1" if (call.total_cycles - best) * SLACK > call.total_cycles else "moving"
+
+
+def _cycles_in(plan: Schedule, call: str) -> int:
+    """None where a plan does without the call: a pad that is made in place there."""
+    return next((c.total_cycles for c in plan.calls if c.call == call), 0)
 
 
 def _difference(now: Schedule, other: Schedule | None) -> Document | None:

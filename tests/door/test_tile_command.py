@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 from click.testing import CliRunner, Result
 
@@ -141,3 +142,17 @@ def test_unknown_names_are_errors() -> None:
     unknown = _tile("--show", "zzz")
     assert unknown.exit_code == 2
     assert "help: the table of `gap-fuse tile MODEL` lists the calls" in unknown.output
+
+
+def test_a_pad_that_vast_l1_makes_in_place_is_bound_by_l1(tmp_path: Path) -> None:
+    """Looked for in the plan for vast L1, where it is filled frames, the call was missing: a bare StopIteration."""
+    channels = ",".join(["0.5"] * 90 * 8)
+    text = f"""<ir_version: 8, opset_import: ["": 17]> g (float[1,3,18,18] x) => (float[1,8,18,15] y)
+        <float[8,3,3,3] v = {{{",".join(["0.25"] * 216)}}}, float[8,10,3,3] w = {{{channels}}},
+         int64[8] ends = {{0,1,2,0,0,1,2,1}}, float frame = {{-1}}>
+        {{ a = Conv<kernel_shape=[3,3]>(x, v) b = Pad(a, ends, frame) y = Conv<kernel_shape=[3,3]>(b, w) }}"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "pad.onnx")
+    done = CliRunner().invoke(main, ["tile", str(tmp_path / "pad.onnx"), "--l1", "12000", "--json"])
+    assert done.exit_code == 0, done.output
+    document = json.loads(done.stdout)
+    assert document["tiling"]["binds"]["pad_f32_0"] == "l1"
