@@ -38,6 +38,7 @@ from gap_fuse.oracle import answers
 from gap_fuse.report import build_report, summary
 from gap_fuse.rooms import room
 from tiler import Schedule, SourceTree, Target, emit, load_target, order_and_schedule
+from tiler.checking import l2_faults
 
 MANIFEST = "gap-fuse.json"
 MODEL = "model.onnx"
@@ -170,6 +171,10 @@ def _compile(
     graph, timetable = order_and_schedule(
         stored, library.kernels, machine, l1=l1, l2=l2, minimise=minimise, fused=fused
     )
+    if faults := l2_faults(timetable):  # wrong results are worse than none
+        raise GapFuseError(
+            Diagnostic(f"this plan is wrong, a mistake of the tiler: {faults[0]}", help="try another --l2")
+        )
     source = emit(graph, library.kernels, timetable, machine, room("targets") / "common")
     return Result(read, library.rules, library.kernels, machine, planned, graph, timetable, source, folders)
 
