@@ -20,6 +20,7 @@ from tiler.joining import Join
 from tiler.liveness import Life, constant_outputs, most_live
 from tiler.memory import Memory
 from tiler.options import CallOptions, Picked
+from tiler.pieces import roots_in_l3
 from tiler.placement import Block, place
 from tiler.rolling import RingPlan
 from tiler.schedule import (
@@ -147,8 +148,8 @@ class _Assembly:
     def _constants(self) -> dict[str, Packing]:
         """Every packed constant, and constants that are outputs themselves: what stays, what passes, the rest."""
         homes = self.homes
-        passing = dict.fromkeys(p.root for p in homes.passing.pieces)
-        result = {r: homes.constants[r] for r in (*homes.resident, *passing)} | dict(homes.constants)
+        in_order = (*homes.resident, *roots_in_l3(homes.passing.pieces))
+        result = {r: homes.constants[r] for r in in_order} | dict(homes.constants)
         for b in constant_outputs(self.graph):
             names = tuple(f"d{i}" for i in range(len(b.shape)))
             order = tuple(names[i] for i in b.storage_order)

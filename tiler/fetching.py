@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
-from tiler.pieces import Piece
+from tiler.pieces import Piece, roots_in_l3
 from tiler.placement import ALIGNMENT
 from tiler.target import Hop
 from tiler.timeline import Clock, Fetch, Stretch
@@ -100,6 +100,7 @@ class _Walk:
         self.work = [(s.cycles / s.steps, s.streamed / s.steps) for s in stretches for _ in range(s.steps)]
         self.ideal = [0.0, *accumulate(w for w, _ in self.work)]  # when each step would begin without any waiting
         self.latest = self._latest()
+        self.behind = dict(pairwise(roots_in_l3(pieces)))  # of each constant the next one in L3
         self.opens = {p.free for p in pieces} | {t.last + 1 for t in taken}  # steps at which places become free
         self.places: list[int] = []
         self.since: list[int] = []
@@ -183,7 +184,7 @@ class _Walk:
         a, b = self.pieces[at - 1], self.pieces[at]
         if a.root == b.root:
             return a.begin + a.bytes == b.begin
-        return a.last and b.begin == 0
+        return a.last and b.begin == 0 and self.behind.get(a.root) == b.root
 
     # ---- loads ----
 

@@ -65,6 +65,11 @@ def pieces_of(
     return sorted(found, key=lambda p: (p.need, not small[p.root], place[p.root], p.begin))
 
 
+def roots_in_l3(pieces: Sequence[Piece]) -> tuple[str, ...]:
+    """The constants that pass through L2, as they lie in L3 one behind the other: by their first pieces."""
+    return tuple(dict.fromkeys(p.root for p in pieces))
+
+
 def _pieces(picked: Sequence[Picked], root: str, size: int, readers: Sequence[tuple[Stretch, int, int]]) -> list[Piece]:
     if not readers:
         return []

@@ -3,6 +3,7 @@ simulation."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -44,11 +45,11 @@ def runs(draw: st.DrawFn) -> tuple[tuple[Stretch, ...], list[Piece]]:
         stretches.append(s)
         for n in range(draw(st.integers(0, 2))):
             pieces.append(Piece(f"{call}.{n}", 0, 16 * draw(st.integers(1, 12)), begin, begin + 1, True))
-        if steps > 1 and draw(st.booleans()):
+        for n in range(draw(st.integers(0, 2)) if steps > 1 else 0):
             size, ahead = draw(st.integers(1, 150)), draw(st.integers(0, 1))
             ends = [size * (i + 1) for i in range(steps - 1)] + [-(-size * steps // 16) * 16]
             for i, (a, b) in enumerate(zip([0, *ends], ends, strict=False)):
-                pieces.append(Piece(f"{call}.w", a, b - a, begin + max(0, i - ahead), begin + i + 1, b == ends[-1]))
+                pieces.append(Piece(f"{call}.w{n}", a, b - a, begin + max(0, i - ahead), begin + i + 1, b == ends[-1]))
     place = {p.root: i for i, p in reversed(list(enumerate(pieces)))}
     return tuple(stretches), sorted(pieces, key=lambda p: (p.need, place[p.root], p.begin))
 
@@ -87,6 +88,7 @@ def test_pieces_are_there_in_time_and_alone_at_their_places(data: st.DataObject)
     for (a, b, f, g), (c, d, h, k) in combinations(spans, 2):
         assert b <= c or d <= a or g < h or k < f
     assert [i for x in plan.loads for i in range(x.first, x.last + 1)] == list(range(len(plan.pieces)))
+    cold = _in_l3(plan.pieces)
     for x in plan.loads:
         here = range(x.first, x.last + 1)
         assert x.fetch.wait == min(plan.pieces[i].need for i in here) >= x.fetch.start
@@ -95,7 +97,31 @@ def test_pieces_are_there_in_time_and_alone_at_their_places(data: st.DataObject)
             x.l2 + sum(plan.pieces[j].bytes for j in range(x.first, i)) for i in here
         ]
         assert all((plan.places[i] - plan.pieces[i].begin) % 16 == 0 for i in here)
+        assert [cold[i] for i in here] == [cold[x.first] + plan.places[i] - x.l2 for i in here]
     assert all(s.end > 0 for s in stretches)
+
+
+def _in_l3(pieces: Sequence[Piece]) -> list[int]:
+    """Where each piece lies there: one constant behind the other, in the order in which they are first needed."""
+    ends = {p.root: p.begin + p.bytes for p in pieces if p.last}
+    starts, at = {}, 0
+    for root in dict.fromkeys(p.root for p in pieces):
+        starts[root], at = at, at + ends[root]
+    return [starts[p.root] + p.begin for p in pieces]
+
+
+def test_a_constant_between_two_in_l3_is_not_passed_over() -> None:
+    """The second piece of a weight and the next call's constants came as one copy, though the weight's bias, whole
+    before, lies between them in L3: the copy brought the bias in their place (mobilenetv1, 128 kB of L2)."""
+    pieces = [
+        Piece("weight", 0, 160, 0, 1, False),
+        Piece("bias", 0, 32, 0, 1, True),
+        Piece("weight", 160, 160, 1, 2, True),
+        Piece("next", 0, 64, 2, 3, True),
+    ]
+    stretches = (Stretch(0, 0, 0, 2, 900, 0), Stretch(1, 1, 2, 1, 100, 0))
+    plan = plan_fetches(pieces, stretches, [], (0, 1200), TARGET.hops["l3_l2"], Policy(1 << 16, 0))
+    assert [(x.first, x.last) for x in plan.loads] == [(0, 0), (1, 1), (2, 2), (3, 3)]
 
 
 @given(st.data())
