@@ -116,27 +116,25 @@ def _group_axis(kernel: Kernel, operand: str) -> str:
 
 
 def _rows(name: str, tile: Tile) -> Affine:
-    """Elements from one row to the next: of a tile that stays, those of the dim around the rows that moves."""
+    """Elements from one row to the next."""
     if name not in tile.operands:
         return number(0)
-    operand, box = tile.operands[name], tile.boxes[name]
-    if name in tile.stays:
-        for dim, stride in reversed(list(zip(box[:-1], operand.far_strides[:-1], strict=True))):
-            if dim.extent != number(1):
-                return number(stride)
-    return box[-1].extent
+    return _apart(name, tile, 1) or tile.boxes[name][-1].extent
 
 
 def _lines(name: str, tile: Tile) -> Affine:
-    """Elements from one line of rows to the next: along the first dim outside that of the rows that moves."""
+    """Elements from one line of rows to the next."""
     if name not in tile.operands:
         return number(0)
-    operand, box = tile.operands[name], tile.boxes[name]
-    if name in tile.stays:
-        for dim, stride in reversed(list(zip(box[:-2], operand.far_strides[:-2], strict=True))):
-            if dim.extent != number(1):
-                return number(stride)
-    return _dense(box)[-3]
+    return _apart(name, tile, 2) or _dense(tile.boxes[name])[-3]
+
+
+def _apart(name: str, tile: Tile, inner: int) -> Affine | None:
+    """Of a tile that stays, the elements between two indices of the first dim outside the `inner` last that moves."""
+    if name not in tile.stays:
+        return None
+    dims = zip(tile.boxes[name][:-inner], tile.operands[name].far_strides[:-inner], strict=True)
+    return next((number(stride) for dim, stride in reversed(list(dims)) if dim.extent != number(1)), None)
 
 
 def _strides_in_l1(name: str, tile: Tile) -> list[Affine]:
