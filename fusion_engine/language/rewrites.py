@@ -67,6 +67,7 @@ class _Lines:
     text: RuleText
     nodes: list[NodeTemplate] = field(default_factory=list)
     names: list[tuple[str, Expression]] = field(default_factory=list)
+    nested: int = 0  # operators inside operators, which have numbers for names
 
     def statement(self, node: ast.stmt) -> None:
         if not isinstance(node, ast.Assign) or len(node.targets) != 1:
@@ -105,7 +106,9 @@ class _Lines:
 
     def operand(self, node: ast.expr) -> Expression | None:
         if isinstance(node, (ast.Call, ast.BinOp)):
-            made = self.node(node, (f"{len(self.nodes)}'",))
+            name = f"{self.nested}'"
+            self.nested += 1
+            made = self.node(node, (name,))
             return EName(made.outputs[0], made.span)
         if isinstance(node, ast.Constant) and node.value is None:
             return None

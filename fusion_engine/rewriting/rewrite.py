@@ -164,7 +164,7 @@ class _Run:
 
     def _replace(self, compiled: Compiled, s: Solution, made: Instance) -> None:
         """Put the new nodes in. Raises RefusedError before anything is changed."""
-        gone = _removable(self.space, self.facts.outputs, s)
+        gone = _removable(self.space, self.facts.outputs.union(made.operands), s)
         results = set(s.results.values())
         if any(self.space.producer.get(v) not in gone for v in results):
             raise RefusedError("another result of the node is used")
@@ -211,27 +211,29 @@ def _height(p: Pattern) -> int:
     return below + (1 if isinstance(p, OpPattern) else 4 if isinstance(p, Rearrange) else 0)
 
 
-def _removable(space: Workspace, outputs: frozenset[str], s: Solution) -> frozenset[int]:
-    """The match's nodes that nothing needs any more, users before makers."""
+def _removable(space: Workspace, needed: frozenset[str], s: Solution) -> frozenset[int]:
+    """The match's nodes that nothing needs any more, users before makers; `needed`: outputs, what new nodes read."""
     results = set(s.results.values())
     gone: set[int] = set()
     waiting = sorted(s.nodes, reverse=True)
     while True:
-        free = [i for i in waiting if all(_unneeded(space, o, outputs, results, gone) for o in space.nodes[i].outputs)]
+        free = [i for i in waiting if all(_unneeded(space, o, needed, results, gone) for o in space.nodes[i].outputs)]
         if not free:
             return frozenset(gone)
         gone.update(free)
         waiting = [i for i in waiting if i not in gone]
 
 
-def _unneeded(space: Workspace, value: str, outputs: frozenset[str], results: set[str], gone: set[int]) -> bool:
+def _unneeded(space: Workspace, value: str, needed: frozenset[str], results: set[str], gone: set[int]) -> bool:
     if not value or value in results:
         return True
-    return value not in outputs and all(u in gone for u in space.users.get(value, ()))
+    return value not in needed and all(u in gone for u in space.users.get(value, ()))
 
 
 def _feeds(space: Workspace, results: set[str], operands: Sequence[str], gone: frozenset[int]) -> bool:
-    """Whether an operand is computed from a result; a walk that grows too long counts as yes."""
+    """Whether an operand is a result or computed from one; a walk that grows too long counts as yes."""
+    if not results.isdisjoint(operands):
+        return True
     goals = {space.producer[o] for o in operands if o in space.producer}
     seen: set[int] = set()
     queue = [u for v in sorted(results) for u in space.users.get(v, ()) if u not in gone]
