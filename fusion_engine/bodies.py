@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import onnx
 from onnx import helper
 
+from fusion_engine.diagnostics import counted
 from fusion_engine.kernels.descriptor import Kernel
 from fusion_engine.language.types import RuleSet
 from fusion_engine.matching import Cost, MatchResult, match
@@ -65,7 +66,9 @@ def inside(node: ViewNode, found: tuple[tuple[Body, MatchResult], ...]) -> tuple
             continue
         taken = {i for c in result.candidates for i in c.nodes}
         rules = ", ".join(sorted({c.rule for c in result.candidates})) or "none"
-        sentences.append(f"{body.name}: rules would take {len(taken)} of {len(body.view.nodes)} nodes ({rules})")
+        sentences.append(
+            f"{body.name}: rules would take {len(taken)} of {counted(len(body.view.nodes), 'node')} ({rules})"
+        )
     return tuple(sentences)
 
 

@@ -83,6 +83,11 @@ class GapFuseError(Exception):
         super().__init__("\n".join(str(d) for d in self.diagnostics))
 
 
+def counted(n: int, noun: str) -> str:
+    """A number and its noun."""
+    return f"{n:,} {noun}" + ("" if n == 1 else "s")
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     """A help sentence naming the closest known word, or None when nothing is close."""
     import difflib

@@ -70,7 +70,7 @@ class Agreement:
 
     def __str__(self) -> str:
         if self.model.differing == 0:
-            return f"all {self.model.values:,} values equal"
+            return "the only value equal" if self.model.values == 1 else f"all {self.model.values:,} values equal"
         size = f"{self.model.relative:.1e} of the largest magnitude"
         if self.model.relative <= self.tolerance:
             return f"within {size} (allowed {self.tolerance:.0e})"

@@ -78,8 +78,10 @@ class Result:
         return summary(self.report)
 
     def write(self, folder: Path | str) -> Path:
-        """Write the C, the report and what `verify` needs. Raises GapFuseError where the folder cannot be written."""
+        """Write the C, the report and what `verify` needs. Raises GapFuseError where the folder cannot be written, or
+        holds files of these names that are not from a compilation before."""
         folder = Path(folder)
+        self._check_own(folder)
         try:
             for path, data in self._files():
                 (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -89,6 +91,14 @@ class Result:
                 Diagnostic(f"cannot write the output: {e.strerror or e}", Span(str(e.filename or folder)))
             ) from e
         return folder
+
+    def _check_own(self, folder: Path) -> None:
+        if (folder / MANIFEST).is_file():
+            return
+        for path, _ in self._files():
+            if (folder / path).exists():
+                said = "is there already, and no compiled network: it would be overwritten"
+                raise GapFuseError(Diagnostic(said, Span(str(folder / path)), help="choose another folder"))
 
     def _files(self) -> list[tuple[str, bytes]]:
         manifest = {

@@ -8,11 +8,10 @@ from pathlib import Path
 
 from fusion_engine import Explanation, NotCoveredError, plan, read_model
 from fusion_engine import explain as explain_plan
-from fusion_engine.diagnostics import Diagnostic, Span, excerpt
+from fusion_engine.diagnostics import Diagnostic, Span, counted, excerpt
 from fusion_engine.explanation import Attempt, NodeReport, Rewriting, RuleReport, Taker
 from gap_fuse.library import Library, load_library
 from gap_fuse.oracle import answers
-from gap_fuse.report import counted
 
 NEAR = 0.5  # share of a pattern that fitted, from which on an attempt is shown in full
 SHOWN = 10  # attempts shown in full
@@ -153,7 +152,8 @@ def _attempt(a: Attempt) -> Iterator[str]:
     """As a compiler reports: place, sentence, the line with a caret, what was there, what would do."""
     c = a.cause
     place = f"{shown_span(c.span)}: " if c.span is not None else ""
-    far = "matched, then declined" if a.depth >= 1 else f"{a.matched} of {max(a.needed, a.matched)} operators matched"
+    operators = counted(max(a.needed, a.matched), "operator")
+    far = "matched, then declined" if a.depth >= 1 else f"{a.matched} of {operators} matched"
     yield f"{place}rule {a.rule} ({a.variant}) declined: {c.reason}"
     yield from excerpt(c.span, a.source)
     others = "1 other node" if a.alike == 2 else f"{a.alike - 1} other nodes"

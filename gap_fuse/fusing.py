@@ -8,7 +8,7 @@ from pathlib import Path
 import onnx
 
 from fusion_engine import fuse_model, plan, read_model
-from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
+from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span, counted
 from gap_fuse.library import load_library
 from gap_fuse.oracle import answers
 
@@ -25,4 +25,4 @@ def fuse(
         onnx.save(proto, output)
     except OSError as e:
         raise GapFuseError(Diagnostic(f"cannot write: {e.strerror or e}", Span(str(output)))) from e
-    return f"{output}: {len(proto.graph.node)} nodes, {len(proto.functions)} kernel functions"
+    return f"{output}: {counted(len(proto.graph.node), 'node')}, {counted(len(proto.functions), 'kernel function')}"

@@ -11,7 +11,7 @@ from typing import Any
 import onnx
 
 from fusion_engine import plan, read_model
-from fusion_engine.diagnostics import GapFuseError, Span
+from fusion_engine.diagnostics import GapFuseError, Span, counted
 from fusion_engine.model import check_model
 from fusion_engine.view.order import CycleError
 from fusion_engine.view.scopes import CLASSES
@@ -91,7 +91,7 @@ def losses(before: Marks, after: Marks) -> Iterator[str]:
     """What was there and is less, a sentence each."""
     gone = [f for f in before.functions if f not in after.functions]
     if gone:
-        yield f"functions: {_listed(gone)} gone ({sum(before.functions[f] for f in gone)} calls)"
+        yield f"functions: {_listed(gone)} gone ({counted(sum(before.functions[f] for f in gone), 'call')})"
     for name, text in (
         ("scoped", "nodes with the exporter's module scopes"),
         ("named", "nodes whose name holds a path"),
@@ -119,7 +119,8 @@ def advice(model: onnx.ModelProto, marks: Marks, library: Library) -> Iterator[s
     if not marks.statistics and not marks.ranges:
         yield "no statistics and no ranges: `gap-fuse stats MODEL --inputs samples.npz -o OUT.onnx` writes them"
     if marks.shaped < marks.values:
-        yield f"{marks.values - marks.shaped} of {marks.values} values have no shape: onnx.shape_inference adds them"
+        values = counted(marks.values, "value")
+        yield f"{marks.values - marks.shaped} of {values} without a shape: onnx.shape_inference adds them"
     yield from _of_kernels(model, marks, library)
 
 
@@ -132,7 +133,7 @@ def _of_kernels(model: onnx.ModelProto, marks: Marks, library: Library) -> Itera
     kernels, problems = _kernels(model, library)
     yield from (f"no kernel: {p}" for p in problems[:SHOWN])
     if len(problems) > SHOWN:
-        yield f"no kernel: and {len(problems) - SHOWN} nodes more"
+        yield f"no kernel: and {counted(len(problems) - SHOWN, 'node')} more"
     kept = [c for c in marks.classes if not c.startswith(CONTAINERS)]
     if not kept:
         return

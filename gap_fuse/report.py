@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from fusion_engine.diagnostics import counted
 from fusion_engine.graph import Call, FusedGraph
 from tiler.schedule import CallPlan, Group, Roll, Schedule
 
@@ -179,11 +180,6 @@ def _bounds(schedule: Schedule) -> dict[str, Any]:
     }
 
 
-def counted(n: int, noun: str) -> str:
-    """A number and its noun."""
-    return f"{n:,} {noun}" + ("" if n == 1 else "s")
-
-
 def summary(report: Report) -> str:
     """A dozen lines for a terminal."""
     calls = report["calls"]
@@ -195,11 +191,11 @@ def summary(report: Report) -> str:
         f"{counted(sum(c['tiles'] for c in calls), 'tile')}",
         "  kernels   " + ", ".join(f"{k} x{n}" if n > 1 else k for k, n in sorted(kernels.items())),
         *[_level(level, report) for level in report["peaks"]],
-        f"  L2<->L1   {l1_hop['bytes']:,} B in {l1_hop['transfers']:,} transfers, "
+        f"  L2<->L1   {l1_hop['bytes']:,} B in {counted(l1_hop['transfers'], 'transfer')}, "
         f"{_ratio(l1_hop['bytes'], bounds['bytes_per_call'])} of every tensor once per call, "
         f"{_ratio(l1_hop['bytes'], bounds['fused_bytes'])} of fully fused",
         *[
-            f"  L3<->L2   {h['bytes']:,} B in {h['transfers']:,} transfers"
+            f"  L3<->L2   {h['bytes']:,} B in {counted(h['transfers'], 'transfer')}"
             for name, h in hops.items()
             if name == "l3_l2" and h["bytes"]
         ],
@@ -225,12 +221,12 @@ def _groups(report: Report) -> list[str]:
     calls = sum(len(g["calls"]) for g in fused)
     rings = [ring for g in fused for r in g["rolls"] for ring in r["rings"]]
     rows, again = sum(r["rows"] < r["height"] for r in rings), sum(r["again"] for r in rings)
-    rolled = f", {rows} {'passes' if rows == 1 else 'pass'} by rows" if rows else ""
+    rolled = f", {counted(rows, 'tensor')} {'passes' if rows == 1 else 'pass'} by rows" if rows else ""
     rolled += f" ({again} made again where steps share rows)" if again else ""
     over = sum(c["trailing"] is not None for c in report["calls"])
     rolled += f", {counted(over, 'result')} over {'its input' if over == 1 else 'their inputs'}" if over else ""
-    staying = "1 tensor stays in L1" if stay == 1 else f"{stay} tensors stay in L1"
-    return [f"  fused     {staying}{rolled}, {calls} calls in {counted(len(fused), 'group')}{gap}"]
+    staying = f"{counted(stay, 'tensor')} {'stays' if stay == 1 else 'stay'} in L1"
+    return [f"  fused     {staying}{rolled}, {counted(calls, 'call')} in {counted(len(fused), 'group')}{gap}"]
 
 
 def _islands(islands: Sequence[Mapping[str, str]]) -> list[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
+from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span, counted
 from gap_fuse.arrays import Port, Samples, read_samples, write_samples
 from gap_fuse.compiling import Compiled, read_compiled
 
@@ -185,13 +185,14 @@ def counter_mismatches(compiled: Compiled, execution: Execution) -> tuple[str, .
             got = execution.counters[call["name"]][hop]
             if got != want:
                 wrong.append(
-                    f"{call['name']}, {hop}: {got[0]} B in {got[1]} transfers, planned {want[0]} B in {want[1]}"
+                    f"{call['name']}, {hop}: {got[0]} B in {counted(got[1], 'transfer')}, "
+                    f"planned {want[0]} B in {want[1]}"
                 )
     for hop, planned in compiled.report["hops"].items():
         total = [sum(c[hop][k] for c in execution.counters.values()) for k in (0, 1)]
         if total != [planned["bytes"], planned["transfers"]]:
             wrong.append(
-                f"all calls, {hop}: {total[0]} B in {total[1]} transfers, "
+                f"all calls, {hop}: {total[0]} B in {counted(total[1], 'transfer')}, "
                 f"planned {planned['bytes']} B in {planned['transfers']}"
             )
     return tuple(wrong)

@@ -20,10 +20,10 @@ Document = dict[str, Any]
 def tiling(
     result: Result, l1: int | None, l2: int | None, minimise: str, show: str | None = None, fused: bool = True
 ) -> Document:
-    """The report with `tiling` added: `binds` per call, `more_l1`, `unlimited_l1`, `smallest`, `timeline`, and for the
-    call that `show` names (or that took the node of that name) its Pareto set, with its operands where the plan has
-    them (`places`), and the tiling `chosen`. Raises GapFuseError for an unknown name."""
-    shown = None if show is None else _shown(result, show)
+    """The report with `tiling` added: `binds` per call, `more_l1`, `unlimited_l1`, `smallest`, `timeline`, and `shown`:
+    for every call that `show` names (a call, a kernel, a node, or a buffer it makes) its Pareto set, with its operands
+    where the plan has them (`places`), and the tiling `chosen`. Raises GapFuseError for an unknown name."""
+    shown = () if show is None else _shown(result, show)
     budget = result.schedule.budgets["l1"]
     vast = _with(result, VAST, l2, "cycles" if minimise == "l1" else minimise, fused)
     times = timeline_of(result.schedule, result.target)
@@ -43,21 +43,24 @@ def tiling(
                 "calls": [[round(a), round(b)] for a, b in times.calls],
                 "copies": [[root, round(a), round(b)] for root, a, b in times.copies],
             },
-            **({} if shown is None else _pareto(result, shown, l1, minimise)),
+            "shown": [_pareto(result, call, l1, minimise) for call in shown],
         },
     }
 
 
-def _shown(result: Result, name: str) -> str:
-    found = [c.name for c in result.graph.calls if name == c.name or name in c.provenance.nodes]
-    if found:
-        return found[0]
-    known = [n for c in result.graph.calls for n in (c.name, *c.provenance.nodes)]
+def _shown(result: Result, name: str) -> tuple[str, ...]:
+    """All calls of the first kind of name that fits: one node may have become several calls, a kernel has many."""
+    calls = result.graph.calls
+    names = [(c.name, ((c.name,), c.provenance.nodes, tuple(b for _, b in c.results), (c.kernel,))) for c in calls]
+    for kind in range(4):
+        if found := tuple(call for call, kinds in names if name in kinds[kind]):
+            return found
+    known = list(dict.fromkeys(n for _, kinds in names for kind in kinds for n in kind))
     hint = (
         did_you_mean(name, known)
         or "the table of `gap-fuse tile MODEL` lists the calls, `gap-fuse explain MODEL` their nodes"
     )
-    raise GapFuseError(Diagnostic(f"--show {name}: no call and no node has this name", help=hint))
+    raise GapFuseError(Diagnostic(f"--show {name}: no call, node, result or kernel has this name", help=hint))
 
 
 def _with(result: Result, l1: int, l2: int | None, minimise: str, fused: bool) -> Schedule | None:
@@ -120,7 +123,7 @@ def _pareto(result: Result, call: str, l1: int | None, minimise: str) -> Documen
     plan = next(c for c in result.schedule.calls if c.call == call)
     points, chosen = pareto(result.graph, result.kernels, result.target, result.schedule, call, l1, minimise)
     return {
-        "show": call,
+        "call": call,
         "pareto": [asdict(t) for t in points],
         "chosen": asdict(chosen),
         "places": {o.operand.name: "rows in L1" if o.level == "ring" else o.level.upper() for o in plan.operands},

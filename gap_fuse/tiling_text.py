@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fusion_engine.diagnostics import counted
 from gap_fuse.report import summary
 
 Document = Mapping[str, Any]
@@ -36,7 +37,7 @@ def tiling_text(document: Document) -> str:
         *_bounds(document),
         *_worth(tiling),
         *_smallest(document),
-        *(_shown(document) if "show" in tiling else []),
+        *(line for shown in tiling["shown"] for line in _shown(document, shown)),
     ]
     return "\n".join(parts)
 
@@ -143,9 +144,8 @@ def _smallest(document: Document) -> list[str]:
     return [f"  smallest  L1 {smallest['l1']:,} B{l2}"]
 
 
-def _shown(document: Document) -> list[str]:
-    tiling = document["tiling"]
-    call = next(c for c in document["calls"] if c["name"] == tiling["show"])
+def _shown(document: Document, shown: Document) -> list[str]:
+    call = next(c for c in document["calls"] if c["name"] == shown["call"])
     loops = ", ".join(_loop(x) for x in call["loops"]) or "one tile"
     return [
         "",
@@ -154,22 +154,23 @@ def _shown(document: Document) -> list[str]:
         *_trailing(call["trailing"]),
         *(f"  together  {', '.join(names)}: one command brings a tile of each" for names in call["together"]),
         *(f"  note      {n}" for n in call["notes"]),
-        *_pareto(tiling),
+        *_pareto(shown),
     ]
 
 
-def _pareto(tiling: Document) -> list[str]:
+def _pareto(shown: Document) -> list[str]:
     """The set thinned out, with a row of its own for the tiling chosen."""
-    points, chosen = tiling["pareto"], tiling["chosen"]
+    points, chosen = shown["pareto"], shown["chosen"]
     others = [p for p in points if any(p[k] != chosen[k] for k in p if k != "cycles")]
     step = max(1, -(-len(others) // PARETO))
     kept = sorted([*others[::step], *others[-1:][: (len(others) - 1) % step], chosen], key=lambda p: p["l1"])
     rows = [(*POINT, "")]
-    rows += [(*(f"{p[k]:,}" for k in KEYS), p["implementation"], _mark(tiling) if p is chosen else "") for p in kept]
+    rows += [(*(f"{p[k]:,}" for k in KEYS), p["implementation"], _mark(shown) if p is chosen else "") for p in kept]
     widths = [max(len(r[i]) for r in rows) for i in range(len(POINT))]
     lines = ("  ".join([*(c.rjust(w) for c, w in zip(r, widths, strict=False)), r[-1]]) for r in rows)
     return [
-        f"  Pareto set, {_places(tiling['places'])} ({len(points)} tilings that nothing beats, {len(kept)} shown):",
+        f"  Pareto set, {_places(shown['places'])} "
+        f"({counted(len(points), 'tiling')} that nothing beats, {len(kept)} shown):",
         *("    " + line.rstrip() for line in lines),
     ]
 
@@ -183,10 +184,10 @@ def _places(places: Mapping[str, str]) -> str:
     return "; ".join([*named, "the rest in L2"]) if named else "operands in L2"
 
 
-def _mark(tiling: Document) -> str:
-    if "rows in L1" in tiling["places"].values():
+def _mark(shown: Document) -> str:
+    if "rows in L1" in shown["places"].values():
         return "<- chosen: rows, in its group"
-    early = ", ".join(tiling["early"])
+    early = ", ".join(shown["early"])
     return f"<- chosen; the call before starts the first copy of {early}" if early else "<- chosen"
 
 

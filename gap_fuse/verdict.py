@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from fusion_engine.diagnostics import counted
 from gap_fuse.code_size import CodeSize
 from gap_fuse.comparing import Agreement, Difference, TopOne
 from gap_fuse.proving import CallProof
-from gap_fuse.report import counted
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Verdict:
     def _reference_lines(self) -> list[str]:
         worst = max(self.buffers.values(), key=lambda d: d.relative, default=Difference(0, 0, 0.0, 0.0))
         values = sum(d.values for d in self.buffers.values())
-        head = f"  references  {counted(len(self.buffers), 'buffer')}, {values:,} values: "
+        head = f"  references  {counted(len(self.buffers), 'buffer')}, {counted(values, 'value')}: "
         if self.unequal:
             return [
                 head + "C and reference differ",
@@ -99,7 +99,7 @@ class Verdict:
         bad = [c for c in self.calls if not c.passed]
         unrun = [c for c in self.calls if c.found is None]
         ran = len(self.calls) - len(unrun)
-        results = "1 result" if ran == 1 else f"{ran} results"
+        results = counted(ran, "result")
         head = f"  calls       {results} of calls and views against their ONNX nodes on equal inputs: "
         steps = max((c.steps for c in self.calls if c.steps is not None), default=None)
         good = "within tolerance" if steps is None else f"within {steps:g} step{'' if steps == 1 else 's'}"
@@ -107,9 +107,9 @@ class Verdict:
         return [*lines, *(f"    {c}" for c in (*bad, *unrun)), *(f"  counters    {s}" for s in self.counters)]
 
     def _last_line(self) -> str:
-        word, plural = "verified" if self.passed else "FAILED", "" if self.samples == 1 else "s"
+        word = "verified" if self.passed else "FAILED"
         word += "" if self.outputs else " against the kernels' references only"
-        return f"{self.network}: {word} on {self.samples} sample{plural}"
+        return f"{self.network}: {word} on {counted(self.samples, 'sample')}"
 
 
 def _words(d: Difference) -> str:

@@ -8,6 +8,7 @@ from math import ceil
 
 import numpy as np
 
+from fusion_engine.diagnostics import counted
 from fusion_engine.graph import FusedGraph
 from tiler.again import remade
 from tiler.bundles import bundled, whole
@@ -130,7 +131,8 @@ def _notes(plan: RollPlan) -> tuple[str, ...]:
         return ("one after the other in L1: what a call reads from L2 arrives while those before it compute",)
     again = [r.root for r in plan.rings if r.again]
     halos = f"; rows that steps share are made again of {', '.join(again)}" if again else ""
-    return (f"rolled: {plan.steps.count} steps of {plan.steps.step} rows of the group's result{halos}",)
+    steps, rows = counted(plan.steps.count, "step"), counted(plan.steps.step, "row")
+    return (f"rolled: {steps} of {rows} of the group's result{halos}",)
 
 
 def _choice(plan: RollPlan, number: int) -> Choice:

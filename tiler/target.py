@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span
+from fusion_engine.diagnostics import Diagnostic, GapFuseError, Span, counted
 from fusion_engine.marked_yaml import Marked, Problems, as_int, as_text, as_texts, check_map, pairs, read_yaml
+from tiler.byte_sizes import byte_size
 
 LEVELS = ("l1", "l2", "l3")
 HOPS = ("l2_l1", "l3_l2")
@@ -162,14 +163,26 @@ def _levels(m: Marked | None, problems: Problems) -> dict[str, Level]:
 def _level(name: str, m: Marked | None, problems: Problems) -> Level | None:
     if m is None or not check_map(m, f"level {name}", ("bytes", "reserved"), problems, required=("bytes",)):
         return None
-    size = as_int(m.get("bytes"), "bytes", problems) or 0
+    size = _bytes(m.get("bytes"), "bytes", problems)
     items = pairs(m.get("reserved"), "reserved", problems)
-    reserved = {k.text: as_int(v, f"reserved {k.text}", problems) or 0 for k, v in items}
+    reserved = {k.text: _bytes(v, f"reserved {k.text}", problems, least=0) for k, v in items}
     budget = size - sum(reserved.values())
     if any(v < 0 for v in reserved.values()) or budget < 1:
-        problems.append(m.error(f"{name} has {budget} bytes left after what is reserved"))
+        problems.append(m.error(f"{name} has {counted(budget, 'byte')} left after what is reserved"))
         return None
     return Level(name, size, reserved, budget)
+
+
+def _bytes(m: Marked | None, what: str, problems: Problems, least: int = 1) -> int:
+    """`65536` or `64 kB`; 0 where it is neither."""
+    text = as_text(m, what, problems)
+    if m is None or text is None or (least == 0 and text == "0"):
+        return 0
+    try:
+        return byte_size(text)
+    except ValueError as e:
+        problems.append(m.error(f"{what}: {e}"))
+        return 0
 
 
 def _hops(m: Marked | None, problems: Problems) -> dict[str, Hop]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from fusion_engine.diagnostics import did_you_mean
+from fusion_engine.diagnostics import counted, did_you_mean
 from fusion_engine.expr import Apply, Expr, ExprError, Name, names, parse_expr
 from fusion_engine.kernels.descriptor import Implementation, Kernel, OperandType
 from fusion_engine.kernels.signature import DTYPES
@@ -124,7 +124,7 @@ class _Checker:
                 )
                 continue
             if len(access.index) != len(operand.dims):
-                text = f"`{operand.name}` has {len(operand.dims)} dims, its access {len(access.index)} indices"
+                text = f"`{operand.name}` has {counted(len(operand.dims), 'dim')}, its access {len(access.index)}"
                 self.problems.append(m.error(text))
             for index, dim in zip(access.index, operand.dims, strict=False):
                 if index is not None:

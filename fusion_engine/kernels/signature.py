@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from fusion_engine.diagnostics import counted
 from fusion_engine.graph import CallAttr
 from fusion_engine.kernels.descriptor import AttrType, OperandType
 
@@ -68,7 +69,7 @@ def _default(dtype: str, length: int | None, text: str) -> CallAttr:
     if not all(isinstance(v, (int, float)) for v in items) or (length is None) != (items is not value):
         raise SignatureError(f"`{text}` is not a default of this type", hint)
     if length not in (None, -1) and len(items) != length:
-        raise SignatureError(f"the default `{text}` has {len(items)} elements, the type {length}", hint)
+        raise SignatureError(f"the default `{text}` has {counted(len(items), 'element')}, the type {length}", hint)
     cast = float if dtype.startswith("float") else int
     converted = tuple(cast(v) for v in items)
     return converted if length is not None else converted[0]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fusion_engine.diagnostics import counted
 from fusion_engine.expr import Expr, Name, evaluate, names
 from fusion_engine.graph import CallAttr
 from fusion_engine.kernels.descriptor import AttrType, Kernel, OperandType
@@ -106,7 +107,9 @@ def _attr(kernel: Kernel, a: AttrType, value: CallAttr | None) -> CallAttr:
         return cast(value)  # type: ignore[arg-type]
     items = tuple(cast(v) for v in value)  # type: ignore[union-attr]
     if a.length not in (None, -1) and len(items) != a.length:
-        raise MisfitError(f"the attribute {a.name} of {kernel.name} has {len(items)} elements, not {a.length}")
+        raise MisfitError(
+            f"the attribute {a.name} of {kernel.name} has {counted(len(items), 'element')}, not {a.length}"
+        )
     return items
 
 

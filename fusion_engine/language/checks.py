@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from fusion_engine.diagnostics import Diagnostic, Span, did_you_mean
+from fusion_engine.diagnostics import Diagnostic, Span, counted, did_you_mean
 from fusion_engine.kernels import KernelSet
 from fusion_engine.kernels.descriptor import Kernel
 from fusion_engine.language.captures import dim_names
@@ -279,7 +279,7 @@ def _check_call(rule: Rule, call: Emit, kernels: Mapping[str, Kernel], at: At) -
     if not call.results and len(outputs) != 1:
         example = ", ".join(f"{name}: NAME" for name in outputs)
         help_ = f"results: {{{example}}}, a NAME being a result of the pattern"
-        yield at(call.span, f"kernel `{call.kernel}` has {len(outputs)} results: name them", help_)
+        yield at(call.span, f"kernel `{call.kernel}` has {counted(len(outputs), 'result')}: name them", help_)
 
 
 def _unchecked(rule: Rule, kernels: Mapping[str, Kernel], broken: Mapping[str, Span], at: At) -> Iterator[Diagnostic]:

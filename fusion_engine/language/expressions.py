@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from itertools import pairwise
 
-from fusion_engine.diagnostics import GapFuseError, did_you_mean
+from fusion_engine.diagnostics import GapFuseError, counted, did_you_mean
 from fusion_engine.language.text import RuleText, parse_one, scalar_text
 from fusion_engine.language.types import EApply, EList, ELiteral, EName, Expression
 from fusion_engine.language.unary import UNARY
@@ -102,7 +102,7 @@ def _call(text: RuleText, node: ast.Call, fn: str) -> Expression:
         )
     count = len(node.args)
     if count < function.least or (function.most is not None and count > function.most):
-        raise text.error(node, f"`{fn}` does not take {count} arguments", f"it is written {function.usage}")
+        raise text.error(node, f"`{fn}` does not take {counted(count, 'argument')}", f"it is written {function.usage}")
     if node.keywords and not function.keywords:
         raise text.error(node.keywords[0], f"`{fn}` takes no named arguments", f"it is written {function.usage}")
     args = [_argument(text, fn, i, a) for i, a in enumerate(node.args)]

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from fusion_engine.diagnostics import GapFuseError, did_you_mean
+from fusion_engine.diagnostics import GapFuseError, counted, did_you_mean
 from fusion_engine.language.axes import parse_axes
 from fusion_engine.language.expressions import CONSTANTS, convert_expression
 from fusion_engine.language.fragments import Fragment, FragmentLine
@@ -224,9 +224,13 @@ def _expand(reader: Reader, node: ast.Call, outputs: tuple[str, ...]) -> Pattern
     if name in reader.stack:
         raise reader.text.error(node.func, f"the fragment `{name}` uses itself")
     if node.keywords or len(node.args) != len(fragment.params):
-        raise reader.text.error(node, f"`{name}` takes {len(fragment.params)} operands", f"it is {fragment.signature}")
+        raise reader.text.error(
+            node, f"`{name}` takes {counted(len(fragment.params), 'operand')}", f"it is {fragment.signature}"
+        )
     if len(outputs) != len(fragment.outputs):
-        raise reader.text.error(node, f"`{name}` gives {len(fragment.outputs)} results", f"it is {fragment.signature}")
+        raise reader.text.error(
+            node, f"`{name}` gives {counted(len(fragment.outputs), 'result')}", f"it is {fragment.signature}"
+        )
     prefix = f"{name}.{next(reader.serial)}."
     actual = {p: _operand(reader, a, prefix + p) for p, a in zip(fragment.params, node.args, strict=True)}
     renamed = dict(zip(fragment.outputs, outputs, strict=True))

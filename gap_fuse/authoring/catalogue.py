@@ -28,11 +28,11 @@ def catalogue(library: Library) -> Mapping[str, str]:
 
 
 def write_catalogue(library: Library, folder: Path) -> tuple[Path, ...]:
-    """Write every page; pages of families that are gone are removed."""
+    """Write every page; pages of families that are gone are removed, and no other file."""
     pages = catalogue(library)
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("*.md"):
-        if old.name not in pages:
+        if old.name not in pages and old.read_text(errors="replace").startswith(HEAD):
             old.unlink()
     for name, text in pages.items():
         (folder / name).write_text(text)

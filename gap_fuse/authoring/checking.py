@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fusion_engine import RuleSet, check_rules, load_rules
-from fusion_engine.diagnostics import Diagnostic, GapFuseError
+from fusion_engine.diagnostics import Diagnostic, GapFuseError, counted
 from fusion_engine.kernels import read_kernels
 from fusion_engine.review import review_rules
 from gap_fuse.compiling import find_target
 from gap_fuse.proof.examples import read_example
-from gap_fuse.report import counted
 from gap_fuse.rooms import room
 
 _LIBRARY = {"classes.yaml", "fragments.yaml"}  # beside rules, not rules

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from gap_fuse.cli.options import DIMS, KERNELS, L1, L2, L3, LAYERS, MINIMISE, MODEL, RULES, TARGET, located, parse_dims
+from gap_fuse.cli.values import OutputFolder
 
 
 @click.command("compile")
@@ -17,7 +18,7 @@ from gap_fuse.cli.options import DIMS, KERNELS, L1, L2, L3, LAYERS, MINIMISE, MO
     "folder",
     required=True,
     metavar="DIR",
-    type=click.Path(path_type=Path),
+    type=OutputFolder(),
     help="Folder for the C, report.json and what verify needs.",
 )
 @TARGET

@@ -7,11 +7,12 @@ from pathlib import Path
 import click
 
 from gap_fuse.cli.options import DIMS, KERNELS, MODEL, RULES, located, parse_dims
+from gap_fuse.cli.values import MODELS, OutputFile
 
 
 @click.command(short_help="Write the plan as ONNX: each kernel call a function.")
 @MODEL
-@click.option("-o", "--output", required=True, metavar="FUSED.onnx", type=click.Path(path_type=Path))
+@click.option("-o", "--output", required=True, metavar="FUSED.onnx", type=OutputFile(*MODELS))
 @DIMS
 @RULES
 @KERNELS

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gap_fuse.cli.options import MODEL, located
+from gap_fuse.cli.values import MODELS, OutputFile
 
 if TYPE_CHECKING:
     from gap_fuse.linting import Lint, Marks
@@ -31,7 +32,7 @@ def lint(model: Path, after: Path | None, as_json: bool) -> None:
 
 @click.command("outline", short_help="Write module instances as functions named by where they came from.")
 @MODEL
-@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="OUT.onnx")
+@click.option("-o", "--output", required=True, type=OutputFile(*MODELS), metavar="OUT.onnx")
 @click.option(
     "--keep",
     multiple=True,
@@ -44,10 +45,9 @@ def outline_command(model: Path, output: Path, keep: tuple[str, ...]) -> None:
     """Write MODEL with module instances as model-local functions, found by torch's metadata or node-name paths."""
     import onnx
 
-    from fusion_engine.diagnostics import Diagnostic, GapFuseError
+    from fusion_engine.diagnostics import Diagnostic, GapFuseError, counted
     from gap_fuse.export import outline
     from gap_fuse.measuring import read_onnx
-    from gap_fuse.report import counted
 
     outlined = outline(read_onnx(model), keep)
     if not outlined.calls and not outlined.declined:
@@ -66,12 +66,14 @@ def _lines(found: Lint) -> Iterator[str]:
 
 
 def _marks(m: Marks) -> Iterator[str]:
-    yield f"{m.nodes} nodes, opset {m.opset}; {m.shaped} of {m.values} values have a shape"
+    from fusion_engine.diagnostics import counted
+
+    yield f"{counted(m.nodes, 'node')}, opset {m.opset}; {m.shaped} of {counted(m.values, 'value')} with a shape"
     yield f"functions    {_counts(m.functions)}"
-    yield f"scopes       {m.scoped} of {m.nodes} nodes; {_counts(m.classes)}"
-    yield f"node names   {m.named} of {m.nodes} hold a path"
-    yield f"statistics   {m.statistics} of {m.values} values"
-    yield f"ranges       {m.ranges} values known, {m.annotations} annotations"
+    yield f"scopes       {m.scoped} of {counted(m.nodes, 'node')}; {_counts(m.classes)}"
+    yield f"node names   {m.named} of {m.nodes} with a path"
+    yield f"statistics   {m.statistics} of {counted(m.values, 'value')}"
+    yield f"ranges       {counted(m.ranges, 'value')} known, {counted(m.annotations, 'annotation')}"
 
 
 def _counts(names: object) -> str:

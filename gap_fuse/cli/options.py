@@ -11,6 +11,8 @@ from typing import Any
 
 import click
 
+from gap_fuse.cli.values import Size
+
 MODEL = click.argument("model", type=click.Path(path_type=Path))
 FOLDER = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 RULES = click.option(
@@ -32,15 +34,9 @@ KERNELS = click.option(
 TARGET = click.option(
     "--target", default="host", show_default=True, help="A shipped target's name, or a folder with a target.yaml."
 )
-L1 = click.option(
-    "--l1", type=click.IntRange(min=1), metavar="BYTES", help="L1 bytes for plan data, in place of the target's."
-)
-L2 = click.option(
-    "--l2", type=click.IntRange(min=1), metavar="BYTES", help="L2 bytes for plan data, in place of the target's."
-)
-L3 = click.option(
-    "--l3", type=click.IntRange(min=1), metavar="BYTES", help="L3 bytes for weights and what spills, likewise."
-)
+L1 = click.option("--l1", type=Size(), help="L1 for plan data, in place of the target's: bytes, or 32k, 1.5M.")
+L2 = click.option("--l2", type=Size(), help="L2 for plan data, in place of the target's.")
+L3 = click.option("--l3", type=Size(), help="L3 for weights and what spills, likewise.")
 MINIMISE = click.option(
     "--minimise",
     default="cycles",

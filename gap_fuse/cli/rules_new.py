@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from gap_fuse.cli.options import DIMS, located, parse_dims
+from gap_fuse.cli.values import OutputFolder
 
 
 @click.command(short_help="Start a rule and its kernel folder, or write one from nodes.")
@@ -17,7 +18,7 @@ from gap_fuse.cli.options import DIMS, located, parse_dims
     default=".",
     show_default=True,
     metavar="DIR",
-    type=click.Path(path_type=Path),
+    type=OutputFolder(),
     help="Where rules/ and kernels/ lie or are made.",
 )
 @click.option("--from", "model", metavar="MODEL", type=click.Path(path_type=Path), help="The pattern is in MODEL.")
@@ -29,7 +30,7 @@ def new(name: str, folder: Path, model: Path | None, nodes: str | None, dims: tu
 
     The rule is sound (`rules check`); its test fails (`rules test`) until reference and C are written.
     """
-    from fusion_engine.diagnostics import GapFuseError
+    from fusion_engine.diagnostics import GapFuseError, counted
     from gap_fuse.authoring.scaffolding import new_rule, rule_from
 
     if (model is None) != (nodes is None):
@@ -42,6 +43,6 @@ def new(name: str, folder: Path, model: Path | None, nodes: str | None, dims: tu
     for file in made.files:
         click.echo(f"written   {file}")
     if made.matches is not None:
-        click.echo(f"it matches the nodes selected, and {made.matches - 1} other places of the model")
+        click.echo(f"it matches the nodes selected, and {counted(made.matches - 1, 'other place')} of the model")
     own = f"--rules {folder / 'rules'} --kernels {folder / 'kernels'}"
     click.echo(f"next: write the reference and the C, then gap-fuse rules test {name} {own}")

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from gap_fuse.cli.options import FOLDER, located
+from gap_fuse.cli.values import OutputFile
 
 
 @click.command()
@@ -23,7 +24,7 @@ from gap_fuse.cli.options import FOLDER, located
     "--output",
     required=True,
     metavar="OUT.npz",
-    type=click.Path(path_type=Path),
+    type=OutputFile(".npz"),
     help="Outputs, sample axis first.",
 )
 @located

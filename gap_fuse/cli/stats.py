@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gap_fuse.cli.options import MODEL, located
+from gap_fuse.cli.values import PICTURES, OutputFile
 
 if TYPE_CHECKING:
     import onnx
@@ -38,13 +39,24 @@ def stats() -> None:
 @click.argument("more", nargs=-1, type=FILE, metavar="[FILE.npz]...")
 @click.option("--inputs", multiple=True, type=FILE, metavar="FILE.npz...", help="Samples, named by graph input.")
 @click.option("--from", "shards", multiple=True, type=FILE, metavar="SHARD.npz...", help="Shards measured before.")
-@click.option("-o", "--output", type=FILE, metavar="OUT", help="MODEL.onnx with statistics, or a SHARD.npz to merge.")
+@click.option(
+    "-o",
+    "--output",
+    type=OutputFile(".onnx", ".npz"),
+    metavar="OUT",
+    help="MODEL.onnx with statistics, or a SHARD.npz to merge.",
+)
 @click.option("--samples", type=click.IntRange(min=1), metavar="N", help="How many samples (all of the files).")
 @click.option("--batch", type=click.IntRange(min=1), default=8, show_default=True, help="Samples held at a time.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
 @click.option("--show", is_flag=True, help="Print the statistics (the default without -o and --plot).")
 @click.option("--tensor", "tensors", multiple=True, metavar="NAME", help="Only this tensor, in full; constants too.")
-@click.option("--plot", type=FILE, metavar="FILE.png", help="Draw distributions with their fences (needs matplotlib).")
+@click.option(
+    "--plot",
+    type=OutputFile(*PICTURES),
+    metavar="FILE.png",
+    help="Draw distributions with their fences (needs matplotlib).",
+)
 @located
 def stats_model(
     model: Path,
@@ -60,6 +72,7 @@ def stats_model(
     plot: Path | None,
 ) -> None:
     """Statistics of every non-constant tensor of MODEL.onnx over recorded samples, or those that it carries."""
+    from fusion_engine.diagnostics import counted
     from gap_fuse import measuring
 
     files = _sources(inputs, shards, more)
@@ -75,20 +88,22 @@ def stats_model(
 
         plot_statistics({n: v for n, v in values.items() if not tensors or n in tensors}, plot)
     if hidden := measuring.unobservable(proto):
-        click.echo(f"note: {len(hidden)} values inside functions, If, Loop or Scan bodies are not observed", err=True)
+        unseen = counted(len(hidden), "value")
+        click.echo(f"note: not observed: {unseen} inside functions, If, Loop or Scan bodies", err=True)
 
 
 @stats.command("merge")
 @click.argument("shards", nargs=-1, required=True, type=FILE, metavar="SHARD.npz...")
-@click.option("-o", "--output", required=True, type=FILE, metavar="OUT.npz")
+@click.option("-o", "--output", required=True, type=OutputFile(".npz"), metavar="OUT.npz")
 @located
 def stats_merge(shards: tuple[Path, ...], output: Path) -> None:
     """Join shards measured apart, without loss, into one."""
+    from fusion_engine.diagnostics import counted
     from quantizer import write_shard
 
     total = _merged(shards)
     write_shard(total, output)
-    click.echo(f"{output}: {len(total.tensors)} tensors of {len(shards)} shards")
+    click.echo(f"{output}: {counted(len(total.tensors), 'tensor')} of {counted(len(shards), 'shard')}")
 
 
 def _sources(
@@ -138,7 +153,7 @@ def _merged(shards: Sequence[Path]) -> Statistics:
 def _write(output: Path, proto: onnx.ModelProto, seen: Statistics | None, values: dict[str, TensorStatistics]) -> None:
     import onnx
 
-    from fusion_engine.diagnostics import Diagnostic, GapFuseError
+    from fusion_engine.diagnostics import Diagnostic, GapFuseError, counted
     from quantizer import annotate, write_shard
 
     if output.suffix == ".npz" and seen is not None:
@@ -149,7 +164,7 @@ def _write(output: Path, proto: onnx.ModelProto, seen: Statistics | None, values
         raise GapFuseError(
             Diagnostic(f"{output}: neither MODEL.onnx nor SHARD.npz", help="a shard needs --inputs or --from")
         )
-    click.echo(f"{output}: statistics of {len(values)} tensors")
+    click.echo(f"{output}: statistics of {counted(len(values), 'tensor')}")
 
 
 def _print(proto: onnx.ModelProto, values: dict[str, TensorStatistics], tensors: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from gap_fuse.cli.options import DIMS, KERNELS, L1, L2, L3, LAYERS, MINIMISE, MODEL, RULES, TARGET, located, parse_dims
+from gap_fuse.cli.values import PICTURES, OutputFile
 
 
 @click.command(short_help="Bytes, tiles, cycles and memory, beside the bounds.")
@@ -20,13 +21,13 @@ from gap_fuse.cli.options import DIMS, KERNELS, L1, L2, L3, LAYERS, MINIMISE, MO
 @click.option(
     "--show",
     metavar="NODE",
-    help="Also this call (or the call of this node): its tiles, and its Pareto set with the choice marked.",
+    help="Also this call, or the calls of this node, result or kernel: tiles, the Pareto set with the choice marked.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: report.json with the key `tiling`.")
 @click.option(
     "--plot",
     metavar="FILE.png",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=OutputFile(*PICTURES),
     help="Draw the engines and the memories over time (needs matplotlib: the extra `plot`).",
 )
 @DIMS

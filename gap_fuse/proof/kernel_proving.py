@@ -9,7 +9,7 @@ from zlib import crc32
 
 import numpy as np
 
-from fusion_engine.diagnostics import GapFuseError
+from fusion_engine.diagnostics import GapFuseError, counted
 from fusion_engine.kernels.descriptor import Implementation, Kernel
 from fusion_engine.kernels.references import answer
 from fusion_engine.tolerances import KERNEL
@@ -219,7 +219,9 @@ def _answer(kernel: Kernel, operands: Mapping[str, np.ndarray], bound: BoundCall
         made = answer(kernel, arguments, bound.attrs)
     results = made if isinstance(made, tuple) else (made,)
     if len(results) != len(kernel.outputs):
-        raise GapFuseError(f"the reference of {kernel.name} answers {len(results)} results, not {len(kernel.outputs)}")
+        raise GapFuseError(
+            f"the reference of {kernel.name} answers {counted(len(results), 'result')}, not {len(kernel.outputs)}"
+        )
     return {o.name: np.asarray(r) for o, r in zip(kernel.outputs, results, strict=True)}
 
 

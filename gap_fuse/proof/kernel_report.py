@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from fusion_engine.diagnostics import counted
 from gap_fuse.proof.kernel_proving import ImplementationProof
-from gap_fuse.report import counted
 
 
 def kernel_lines(proofs: Sequence[ImplementationProof]) -> Iterator[str]:

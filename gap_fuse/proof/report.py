@@ -7,9 +7,9 @@ from typing import Any
 
 import onnx
 
+from fusion_engine.diagnostics import counted
 from gap_fuse.proof.mutations import MUTATIONS
 from gap_fuse.proof.types import Failure, MissCount, RuleProof, VariantProof
-from gap_fuse.report import counted
 
 DETAILED = 4  # rules at most that are shown in full unless asked for
 REASONS = 5  # reasons shown of each sort

@@ -46,7 +46,7 @@ class Worst:
             self.ulp = max(self.ulp or 0.0, worst)
 
     def __str__(self) -> str:
-        steps = [] if self.steps is None else [f"{self.steps:g} steps"]
+        steps = [] if self.steps is None else [f"{self.steps:g} step{'' if self.steps == 1 else 's'}"]
         return ", ".join([*steps, *([] if self.ulp is None else [f"{self.ulp:.2g} ULP"])]) or "-"
 
 

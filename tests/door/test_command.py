@@ -247,7 +247,7 @@ def test_own_target_folder_is_found_again_by_verify(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["compile", "fuse", "explain"])
 def test_not_an_onnx_file(name: str, content: bytes, tmp_path: Path) -> None:
     (tmp_path / "m.onnx").write_bytes(content)
-    output = [] if name == "explain" else ["-o", tmp_path / "out"]
+    output = {"compile": ["-o", tmp_path / "out"], "fuse": ["-o", tmp_path / "out.onnx"]}.get(name, [])
     assert "not an ONNX file" in refused(name, tmp_path / "m.onnx", *output)
 
 
@@ -258,7 +258,7 @@ def test_not_an_onnx_file(name: str, content: bytes, tmp_path: Path) -> None:
         ["compile", FP32, "-o", "out", "--rules", "MISSING"],
         ["compile", FP32, "-o", "out", "--kernels", "MISSING"],
         ["compile", FP32, "-o", "out", "--target", "MISSING"],
-        ["fuse", "MISSING", "-o", "out"],
+        ["fuse", "MISSING", "-o", "out.onnx"],
         ["explain", "MISSING"],
         ["rules", "check", "MISSING"],
         ["rules", "check", "--kernels", "MISSING"],

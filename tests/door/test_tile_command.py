@@ -85,7 +85,7 @@ def test_more_l1_never_costs_and_the_smallest_works() -> None:
 
 def test_a_pareto_set_falls() -> None:
     name = _document("--l1", "6000")["calls"][1]["name"]
-    points = _document("--l1", "6000", "--show", name)["tiling"]["pareto"]
+    points = _document("--l1", "6000", "--show", name)["tiling"]["shown"][0]["pareto"]
     assert [p["l1"] for p in points] == sorted(p["l1"] for p in points)
     keys = [(p["cycles"], p["bytes"], p["transfers"]) for p in points]
     assert keys == sorted(keys, reverse=True)
@@ -111,11 +111,11 @@ def test_the_tiling_chosen_stands_in_its_pareto_set(l1: int, l2: int | None, min
 
 def test_the_tiling_chosen_is_marked() -> None:
     name = _document("--l1", "6000")["calls"][1]["name"]
-    tiling = _document("--l1", "6000", "--show", name)["tiling"]
+    (shown,) = _document("--l1", "6000", "--show", name)["tiling"]["shown"]
     (marked,) = [s for s in _tile("--l1", "6000", "--show", name).output.splitlines() if "<- chosen" in s]
     keys = ("l1", "cycles", "bytes", "transfers", "implementation")
-    assert marked.replace(",", "").split()[:5] == [str(tiling["chosen"][k]) for k in keys]
-    assert ("the call before starts the first copy of" in marked) == bool(tiling["early"])
+    assert marked.replace(",", "").split()[:5] == [str(shown["chosen"][k]) for k in keys]
+    assert ("the call before starts the first copy of" in marked) == bool(shown["early"])
 
 
 @pytest.mark.parametrize("what", ["bytes", "l1", "bytes+200*tiles"])
@@ -135,6 +135,28 @@ def test_the_text_tells_what_binds_and_what_more_buys(tmp_path: Path) -> None:
     for words in ("+1 kB L1", "smallest", "fully fused", "stay in L1", "bound"):
         assert words in done.output
     assert (tmp_path / "plan.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_a_name_of_several_calls_shows_them_all(tmp_path: Path) -> None:
+    """A pad of two frames is two calls: `--show pad` showed the first."""
+    text = f"""<ir_version: 8, opset_import: ["": 17]> g (float[1,3,18,18] x) => (float[1,8,17,14] y)
+        <float[8,3,3,3] v = {{{",".join(["0.25"] * 216)}}}, float[8,8,3,3] w = {{{",".join(["0.5"] * 576)}}},
+         int64[8] ends = {{0,0,1,0,0,0,2,0}}, float frame = {{-1}}>
+        {{ a = Conv<kernel_shape=[3,3]>(x, v) b = Pad(a, ends, frame) y = Conv<kernel_shape=[3,3]>(b, w) }}"""
+    model = onnx.parser.parse_model(text)
+    model.graph.node[1].name = "frame_it"
+    onnx.save(model, tmp_path / "pad.onnx")
+
+    def shown(name: str) -> list[str]:
+        words = ["tile", str(tmp_path / "pad.onnx"), "--l1", "32k", "--json", "--show", name]
+        done = CliRunner().invoke(main, words)
+        assert done.exit_code == 0, done.output
+        return [s["call"] for s in json.loads(done.stdout)["tiling"]["shown"]]
+
+    assert shown("frame_it") == ["fill_f32_0", "fill_f32_1"]
+    assert shown("conv2d_f32") == ["conv2d_f32_0", "conv2d_f32_1"]
+    assert shown("fill_f32_1") == ["fill_f32_1"]
+    assert shown("a") == ["conv2d_f32_0"]
 
 
 def test_unknown_names_are_errors() -> None:

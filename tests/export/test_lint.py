@@ -56,7 +56,7 @@ def test_what_a_tool_lost_is_said_and_what_it_kept_is_not() -> None:
     del bare.graph.quantization_annotation[:]
     text = "\n".join(lint(before, bare).lost)
     for part in (
-        "functions: my::Op gone (1 calls)",
+        "functions: my::Op gone (1 call)",
         "module scopes: all 1 gone",
         "statistics: all 1 gone",
         "annotation",

@@ -181,7 +181,7 @@ def test_files_after_one_inputs_option_are_inputs_too(tmp_path: Path) -> None:
     [
         (["stats", "{model}", "x.npz"], "samples or shards?"),
         (["stats", "{model}", "--inputs", "a.npz", "--from", "b.npz"], "measure to a shard first"),
-        (["stats", "{model}", "--inputs", "{images}", "-o", "out.txt"], "neither MODEL.onnx nor SHARD.npz"),
+        (["stats", "{model}", "--inputs", "{images}", "-o", "out.txt"], "out.txt must end in .onnx or .npz"),
         (["stats", "{model}", "--tensor", "relv"], "no statistics and no constant of the name 'relv'"),
         (["stats", "{images}"], "not an ONNX file"),
         (["stats", "merge", "{images}", "-o", "x.npz"], "not a shard"),
