@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fusion_engine.believing import Check, Judge, Proof, believe, functions_named
 from fusion_engine.covering import Candidate, Plan, UncoveredError, cover
 from fusion_engine.covering.cost import call_cost, kernel_calls
-from fusion_engine.diagnostics import Diagnostic, GapFuseError
+from fusion_engine.diagnostics import Diagnostic, GapFuseError, counted
 from fusion_engine.evidence import placed, proved
 from fusion_engine.kernels.descriptor import Kernel
 from fusion_engine.language.types import RuleSet
@@ -47,7 +47,8 @@ class Planned:
 
     def __repr__(self) -> str:
         """One line: the values print themselves, one by one."""
-        return f"Planned({self.model.name!r}, {len(self.view.nodes)} nodes, {len(self.plan.chosen)} candidates chosen)"
+        nodes, chosen = counted(len(self.view.nodes), "node"), counted(len(self.plan.chosen), "candidate")
+        return f"Planned({self.model.name!r}, {nodes}, {chosen} chosen)"
 
     @property
     def cost(self) -> Cost:

@@ -30,7 +30,7 @@ from fusion_engine import (
     read_model,
 )
 from fusion_engine.collection import paused
-from fusion_engine.diagnostics import Diagnostic, Span, did_you_mean
+from fusion_engine.diagnostics import Diagnostic, Span, counted, did_you_mean
 from fusion_engine.view.types import View
 from gap_fuse.islands import explained_islands
 from gap_fuse.library import load_library
@@ -63,7 +63,8 @@ class Result:
 
     def __repr__(self) -> str:
         """One line: the values print themselves, one by one."""
-        return f"Result({self.graph.name!r} for {self.target.folder.name}, {len(self.graph.calls)} kernel calls)"
+        calls = counted(len(self.graph.calls), "kernel call")
+        return f"Result({self.graph.name!r} for {self.target.folder.name}, {calls})"
 
     @cached_property
     def report(self) -> dict[str, Any]:

@@ -143,7 +143,7 @@ def test_checking_a_folder_that_is_absent_counts_no_rules(tmp_path: Path) -> Non
 
 def test_values_print_in_a_line(tmp_path: Path) -> None:
     result = gap_fuse.compile(_model(tmp_path, RELU), dims={"N": 1})
-    assert repr(result.planned) == "Planned('model', 1 nodes, 1 candidates chosen)"
+    assert repr(result.planned) == "Planned('model', 1 node, 1 candidate chosen)"
 
 
 @pytest.mark.parametrize("terminal", [True, False])

@@ -49,7 +49,7 @@ def test_bodies_that_stay_are_matched_apart() -> None:
     assert found[1][0].view.values["h"].static_shape == (3,)
     node = next(n for n in v.nodes if n.op == "If")
     assert inside(node, found) == (
-        "else_branch: rules would take 0 of 1 nodes (none)",
+        "else_branch: rules would take 0 of 1 node (none)",
         "then_branch: rules would take 2 of 2 nodes (pair)",
     )
 
