@@ -19,6 +19,7 @@ from tiler.objective import Objective, objective_of, value
 from tiler.options import CallOptions, call_options
 from tiler.rolls import Rolls
 from tiler.schedule import Schedule
+from tiler.settled import Settled
 from tiler.tails import Early
 from tiler.target import Target
 
@@ -112,7 +113,7 @@ def _assembled(
 ) -> Schedule:
     joined = _joined(memory, asked.target, exact=not asked.objective.cycles) if asked.together else ((),) * len(options)
     ahead = start_ahead(memory, joined, frozenset(input_roots(graph)), asked.target, wanted=asked.fused)
-    return assemble(graph, asked.target, options, lives, memory, joined, ahead)
+    return assemble(Settled(graph, asked.target, options, lives, memory, joined, ahead))
 
 
 def _joined(memory: Memory, target: Target, exact: bool) -> tuple[tuple[Join, ...], ...]:
