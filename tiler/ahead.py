@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
+from tiler.buffers import pieces
 from tiler.choice import CallLayout, Choice
 from tiler.cost import align16
 from tiler.joining import Join, first, saved
 from tiler.memory import Memory
-from tiler.near import pieces
 from tiler.options import Picked
 from tiler.target import Target
 from tiler.timeline import Fetch, timeline

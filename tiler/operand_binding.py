@@ -3,7 +3,6 @@ wants."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -11,26 +10,13 @@ from math import prod
 
 import numpy as np
 
-from fusion_engine.expr import Apply, Expr, Name, Num, evaluate, names, substitute
-from fusion_engine.kernels.descriptor import OperandType
+from fusion_engine.expr import Expr, Name, evaluate, names, substitute
 from tiler.actuals import Actual, DeclinedError
 from tiler.bound import Packing
 from tiler.call_axes import CallAxes
-from tiler.groups import FoldedAxis, GroupMember, axis_index, in_order
+from tiler.groups import in_order
+from tiler.operand_dims import OperandDim, by_tokens, group_dim, logical_names, packed_dims
 from tiler.schedule import BoundOperand
-
-
-@dataclass(frozen=True, slots=True)
-class _Dim:
-    """One dim of an operand before ordering: token in `orders`, name, coordinate, extent and far stride (elements)."""
-
-    token: str
-    name: str
-    index: Expr | None
-    extent: int
-    stride: int
-    logical: tuple[str, ...]  # names of the logical axes it stands for, outermost first
-    grouped: bool = False
 
 
 class OperandBinder:
@@ -64,7 +50,7 @@ class OperandBinder:
         )
         return operand, None
 
-    def _near(self, a: Actual, dims: list[_Dim]) -> tuple[str, ...]:
+    def _near(self, a: Actual, dims: list[OperandDim]) -> tuple[str, ...]:
         """Per dim of the operand's tile how the C steps along it: by a stride, by the distance of rows, or as dense."""
         if (self.implementation.align or {}).get(a.type.name, 1) > a.itemsize:
             return ("whole",) * len(dims)  # tiles inside a tensor begin anywhere
@@ -75,9 +61,9 @@ class OperandBinder:
         inner = {len(dims) - 1: "dense", len(dims) - 3: line}
         return tuple("stride" if d.grouped else inner.get(i, outer) for i, d in enumerate(dims))
 
-    def _dims(self, a: Actual) -> list[_Dim]:
-        result: list[_Dim] = []
-        logical = _logical_names(a.type, len(a.shape))
+    def _dims(self, a: Actual) -> list[OperandDim]:
+        result: list[OperandDim] = []
+        logical = logical_names(a.type, len(a.shape))
         position = 0
         for d, index in zip(a.type.dims, self.signature.index(a), strict=True):
             length = self.signature.length(a, d)
@@ -88,14 +74,14 @@ class OperandBinder:
                 name = d.lower()
                 stride = a.storage.strides[position]
                 bound = None if index is None else self._bound_index(a, index)
-                result.append(_Dim(name, name, bound, a.shape[position], stride, (logical[position],)))
+                result.append(OperandDim(name, name, bound, a.shape[position], stride, (logical[position],)))
             position += length
         return result
 
-    def _group_dims(self, a: Actual, token: str, group: str, logical: tuple[str, ...]) -> list[_Dim]:
+    def _group_dims(self, a: Actual, token: str, group: str, logical: tuple[str, ...]) -> list[OperandDim]:
         member = next(m for m in self.axes.members[group] if m.operand == a.name)
         pairs = zip(self.axes.folded[group], self.axes.names[group], strict=True)
-        return [_group_dim(member, token, f, name, logical) for f, name in pairs]
+        return [group_dim(member, token, f, name, logical) for f, name in pairs]
 
     def _bound_index(self, a: Actual, index: Expr) -> Expr:
         """The map in terms of axes only."""
@@ -110,11 +96,11 @@ class OperandBinder:
             raise DeclinedError(f"the index of {a.name} reads {sorted(free)[0]}, which is no number here")
         return result
 
-    def _ordered(self, a: Actual, dims: list[_Dim]) -> list[_Dim]:
+    def _ordered(self, a: Actual, dims: list[OperandDim]) -> list[OperandDim]:
         """Dims in L1 order; declines an activation whose elements do not run that way."""
         wanted = self.implementation.orders.get(a.type.name)
         if isinstance(wanted, tuple):
-            ordered = _by_tokens(dims, wanted)
+            ordered = by_tokens(dims, wanted)
             if not a.constant:
                 self._check_demanded(a, ordered, " ".join(wanted))
             return ordered
@@ -126,7 +112,7 @@ class OperandBinder:
             return dims
         return self._ordered_as_stored(a, dims, wanted)
 
-    def _check_demanded(self, a: Actual, dims: list[_Dim], text: str) -> None:
+    def _check_demanded(self, a: Actual, dims: list[OperandDim], text: str) -> None:
         """Named dims run in that order, and the innermost is the one that runs fastest; a group may lie anywhere
         outside it."""
         real = [d for d in dims if d.extent > 1]
@@ -135,7 +121,7 @@ class OperandBinder:
         if not falling or (real and real[-1].stride > min(d.stride for d in real)):
             raise DeclinedError(f"{a.name} is not stored in the order {text}")
 
-    def _ordered_group(self, a: Actual, dims: list[_Dim], wanted: str | None) -> list[_Dim]:
+    def _ordered_group(self, a: Actual, dims: list[OperandDim], wanted: str | None) -> list[OperandDim]:
         """A group keeps the folded order where the operand runs in it; else `any` takes the operand's own."""
         fits = all(
             in_order(m, self.axes.folded[g]) for g, ms in self.axes.members.items() for m in ms if m.operand == a.name
@@ -152,7 +138,7 @@ class OperandBinder:
             self._check_demanded(a, ordered, " ".join(d.token for d in dims))
         return ordered
 
-    def _ordered_as_stored(self, a: Actual, dims: list[_Dim], wanted: str) -> list[_Dim]:
+    def _ordered_as_stored(self, a: Actual, dims: list[OperandDim], wanted: str) -> list[OperandDim]:
         """`any` and `same:x` for named dims: one permutation for all that are tied, from the one with most real
         extents."""
         base = wanted[5:] if wanted.startswith("same:") else a.type.name
@@ -175,12 +161,12 @@ class OperandBinder:
                 raise DeclinedError(f"{a.name} is stored in another order than {model.name}")
         return ordered
 
-    def _gathered(self, a: Actual, dims: list[_Dim]) -> list[_Dim]:
+    def _gathered(self, a: Actual, dims: list[OperandDim]) -> list[OperandDim]:
         if a.type.name not in self.implementation.gather:
             return dims
         return [self._gather(a, d) for d in dims]
 
-    def _gather(self, a: Actual, d: _Dim) -> _Dim:
+    def _gather(self, a: Actual, d: OperandDim) -> OperandDim:
         """A dim read at every s-th element, as the dense dim of those elements."""
         line = _line(d.index, self.axes.extents)
         if line is None or line.slope == 1:
@@ -195,14 +181,12 @@ class OperandBinder:
         lines = [(_line(d.index, self.axes.extents), d) for d in self._dims(a)]
         return sum(line.origin * d.stride for line, d in lines if line is not None and line.slope > 1)
 
-    def _constant(self, a: Actual, dims: list[_Dim]) -> tuple[BoundOperand, Packing]:
+    def _constant(self, a: Actual, dims: list[OperandDim]) -> tuple[BoundOperand, Packing]:
         """A constant lies as the implementation wants it, dense; blocked dims become two."""
         wanted = self.implementation.orders.get(a.type.name)
         tokens = wanted if isinstance(wanted, tuple) else ()
-        blocked = [b for t in tokens if (b := _block(t)) is not None]
-        parts = [self._blocked(dims, t) for t in tokens] if blocked else dims
-        parts = [d for d in parts if not (d.token.isdigit() and d.extent == 1)]
-        logical = _logical_names(a.type, len(a.shape))
+        parts = packed_dims(dims, tokens)
+        logical = logical_names(a.type, len(a.shape))
         order = tuple(n for d in parts for n in d.logical)
         moved = order != tuple(n for n, e in zip(logical, a.shape, strict=True) if e > 1 or n in order)
         root = f"{a.buffer}|{' '.join(order)}" if moved else a.buffer
@@ -222,18 +206,6 @@ class OperandBinder:
             far_strides=strides,
         )
         return operand, Packing(root, a.buffer, logical, order, prod(extents) * a.itemsize)
-
-    @staticmethod
-    def _blocked(dims: list[_Dim], token: str) -> _Dim:
-        block = _block(token)
-        if block is None:
-            return next(d for d in dims if d.token == token)
-        base, kind, size = block
-        d = next(x for x in dims if x.token == base)
-        if kind == "%":
-            return _Dim(token, token, None, size, 0, (token,))
-        index = None if d.index is None else Apply("//", (d.index, Num(size)))
-        return _Dim(token, token, index, -(-d.extent // size), 0, (token,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,47 +229,3 @@ def _line(index: Expr | None, extents: Mapping[str, int]) -> _Line | None:
     if slope < 1 or not np.array_equal(values, values[0] + slope * points):
         return None
     return _Line(axis, slope, int(values[0]), int(values[-1]))
-
-
-def _by_tokens(dims: list[_Dim], tokens: tuple[str, ...]) -> list[_Dim]:
-    """Dims in the order of `tokens`, a blocked dim where its outer token stands, literal extents in their own
-    sequence."""
-    left = list(dims)
-    result: list[_Dim] = []
-    for token in tokens:
-        block = _block(token)
-        if block is not None and block[1] == "%":
-            continue
-        base = block[0] if block is not None else token
-        if base.startswith("*"):
-            taken = [d for d in left if d.grouped and (base == "*" or d.token == base)]
-        else:
-            taken = [d for d in left if d.token == base][:1]
-        result.extend(taken)
-        left = [d for d in left if d not in taken or (d.grouped and d not in result)]
-    return [*left, *result]
-
-
-def _block(token: str) -> tuple[str, str, int] | None:
-    m = re.fullmatch(r"(\w+)([/%])(\d+)", token)
-    return None if m is None else (m[1], m[2], int(m[3]))
-
-
-def _logical_names(o: OperandType, rank: int) -> tuple[str, ...]:
-    """Distinct names of an operand's logical axes: its dims (a literal extent by its place), d0, d1, ... inside a
-    group."""
-    lead = next((i for i, d in enumerate(o.dims) if d.startswith("*")), None)
-    if lead is None:
-        return tuple(f"d{i}" if d.isdigit() else d.lower() for i, d in enumerate(o.dims))
-    tail = len(o.dims) - lead - 1
-    named = [*o.dims[:lead], *[""] * (rank - lead - tail), *o.dims[lead + 1 :]]
-    return tuple(f"d{i}" if not d or d[0] in "*0123456789" else d.lower() for i, d in enumerate(named))
-
-
-def _group_dim(member: GroupMember, token: str, folded: FoldedAxis, name: str, logical: tuple[str, ...]) -> _Dim:
-    index = axis_index(member, folded, name)
-    if index is None:
-        return _Dim(token, name, Num(0), 1, 0, (), True)
-    own = [member.axes[j].axis for j in folded.parts]
-    stood_for = tuple(logical[i] for i in own if i is not None)
-    return _Dim(token, name, index, folded.extent, member.axes[folded.parts[-1]].stride, stood_for, True)

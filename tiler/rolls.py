@@ -17,7 +17,8 @@ from tiler.choice import CallLayout, Choice
 from tiler.frontier import Frontier, empty, frontier
 from tiler.objective import PARTS, Objective
 from tiler.options import CallOptions, Picked
-from tiler.rolling import RollPlan, RollSteps, roll_plans
+from tiler.roll_plans import RollPlan, roll_plans
+from tiler.rolling import RollSteps
 from tiler.row_calls import RollCall, roll_call
 from tiler.target import Target
 

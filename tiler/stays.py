@@ -24,7 +24,7 @@ from tiler.liveness import Life
 from tiler.objective import PARTS
 from tiler.options import CallOptions, Picked, Where
 from tiler.placement import Block
-from tiler.rolling import RollPlan
+from tiler.roll_plans import RollPlan
 from tiler.rolls import Rolls
 from tiler.tails import Early, FirstCopies, Tail, best, least, onwards, relaxed
 from tiler.trailing import whole

@@ -14,8 +14,9 @@ from tests.tiler.calls import TARGET
 from tests.tiler.networks import KERNELS, Builder
 from tiler.again import remade
 from tiler.options import call_options
+from tiler.roll_plans import roll_plans
 from tiler.roll_time import Moves, times
-from tiler.rolling import RollSteps, roll_plans
+from tiler.rolling import RollSteps
 from tiler.row_calls import RollCall, roll_call
 
 
