@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from fusion_engine.language.bindings import own_axes
 from fusion_engine.language.printing import capture_type_text, expression_text, literal_text, stored_type_text
-from fusion_engine.language.trees import own_axes, rename_expression, walk
+from fusion_engine.language.trees import rename_expression, walk
 from fusion_engine.language.types import (
     Absent,
     Alternatives,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from fusion_engine.diagnostics import Diagnostic, GapFuseError
-from fusion_engine.language import trees
+from fusion_engine.language import bindings, trees
 from fusion_engine.language.expressions import read_expression
 from fusion_engine.language.file_model import RegionSection, VariantSection
 from fusion_engine.language.fragments import Fragment
@@ -87,8 +87,8 @@ def _results(statements: list[Statement], optional: frozenset[str]) -> tuple[tup
         for name, pattern in zip(s.names, s.patterns, strict=True):
             if name in used or (len(s.names) > 1 and name == ANY):
                 continue
-            balanced = trees.balance(Named(name, pattern, pattern.span), optional)
-            once, seen = trees.name_once(balanced, seen)
+            balanced = bindings.balance(Named(name, pattern, pattern.span), optional)
+            once, seen = bindings.name_once(balanced, seen)
             found.append((name, once))
     return tuple(n for n, _ in found), tuple(p for _, p in found)
 
@@ -96,7 +96,7 @@ def _results(statements: list[Statement], optional: frozenset[str]) -> tuple[tup
 def _pattern_problems(pattern: Marked, parts: _Parts) -> Iterable[Diagnostic]:
     lines = pattern.lines
     for p in parts.patterns:
-        for option, name in trees.unbalanced(p):
+        for option, name in bindings.unbalanced(p):
             source = lines[option.span.line - 1] if 0 < option.span.line <= len(lines) else None
             hint = "bind it there too, type it `| none` in given, or use a fragment with `with`"
             yield Diagnostic(f"this alternative does not bind `{name}`, which another does", option.span, hint, source)
@@ -105,14 +105,14 @@ def _pattern_problems(pattern: Marked, parts: _Parts) -> Iterable[Diagnostic]:
             yield pattern.error("the pattern has no operator at its root, so nothing finds it", hint)
     for p in parts.patterns[1:]:
         shared = {q.name for q in trees.walk(p) if isinstance(q, Capture)}
-        if not shared & {*trees.tensor_names(parts.patterns[0]), *trees.inner_names(parts.patterns[0])}:
+        if not shared & {*bindings.tensor_names(parts.patterns[0]), *bindings.inner_names(parts.patterns[0])}:
             yield pattern.error("two results with nothing in common", "write two rules")
-    both = set(trees.tensor_names(parts.patterns[0])) & set(trees.attr_names(parts.patterns[0]))
+    both = set(bindings.tensor_names(parts.patterns[0])) & set(bindings.attr_names(parts.patterns[0]))
     yield from (pattern.error(f"`{n}` captures both a tensor and an attribute") for n in sorted(both))
-    tensors = frozenset(n for p in parts.patterns for n in trees.bound(p)) - frozenset(
-        trees.attr_names(parts.patterns[0])
+    tensors = frozenset(n for p in parts.patterns for n in bindings.bound(p)) - frozenset(
+        bindings.attr_names(parts.patterns[0])
     )
-    axes = frozenset(n for p in parts.patterns for q in trees.walk(p) for n in trees.own_axes(q))
+    axes = frozenset(n for p in parts.patterns for q in trees.walk(p) for n in bindings.own_axes(q))
     yield from (pattern.error(f"`{n}` names both a value and an axis") for n in sorted(axes & tensors))
 
 
@@ -126,9 +126,9 @@ def _variant(
     scope: str | None,
     region: str | None,
 ) -> Variant:
-    tensors = list(dict.fromkeys(n for p in parts.patterns for n in trees.tensor_names(p)))
-    inner = list(dict.fromkeys(n for p in parts.patterns for n in trees.inner_names(p)))
-    attrs = list(dict.fromkeys(n for p in parts.patterns for n in trees.attr_names(p)))
+    tensors = list(dict.fromkeys(n for p in parts.patterns for n in bindings.tensor_names(p)))
+    inner = list(dict.fromkeys(n for p in parts.patterns for n in bindings.inner_names(p)))
+    attrs = list(dict.fromkeys(n for p in parts.patterns for n in bindings.attr_names(p)))
     named = {*inner, *parts.results}
     first = parts.patterns[0]
     return Variant(
@@ -146,7 +146,7 @@ def _variant(
         region=region,
         roots=trees.roots(first, library.classes) or frozenset(),
         span=replace(mark.span),
-        axes=tuple(sorted(frozenset().union(*(trees.axis_names(p) for p in parts.patterns)))),
+        axes=tuple(sorted(frozenset().union(*(bindings.axis_names(p) for p in parts.patterns)))),
     )
 
 

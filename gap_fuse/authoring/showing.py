@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fusion_engine import GapFuseError, Rule, RuleSet
 from fusion_engine.diagnostics import Diagnostic, did_you_mean
+from fusion_engine.language.bindings import tensor_names
 from fusion_engine.language.printing import (
     capture_type_text,
     expression_text,
@@ -14,7 +15,7 @@ from fusion_engine.language.printing import (
     rewrite_lines,
     stored_type_text,
 )
-from fusion_engine.language.trees import children, rebuild, roots, tensor_names
+from fusion_engine.language.trees import children, rebuild, roots
 from fusion_engine.language.types import (
     Alternatives,
     Capture,
