@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fusion_engine.apply import look_through
+from fusion_engine.aliases import look_through
 from fusion_engine.diagnostics import GapFuseError
 from fusion_engine.graph import Buffer, Call, FusedGraph
 from fusion_engine.kernels.descriptor import Kernel

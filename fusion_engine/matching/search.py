@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
-from functools import partial
 
 from fusion_engine.collection import paused
 from fusion_engine.covering.cost import call_cost
@@ -14,20 +13,19 @@ from fusion_engine.language.types import RuleSet
 from fusion_engine.matching.candidates import Refused, Taken, candidates_of
 from fusion_engine.matching.decisive import constants_of, decided_by_numbers
 from fusion_engine.matching.emission import Cost, Emitter
+from fusion_engine.matching.everywhere import everywhere
 from fusion_engine.matching.facts import Facts
 from fusion_engine.matching.index import Compiled, Index, build_index
-from fusion_engine.matching.neighbourhoods import ALONE, BEFORE, BEHIND, Surroundings, surroundings
-from fusion_engine.matching.operators import node_name
+from fusion_engine.matching.neighbourhoods import Surroundings, surroundings
 from fusion_engine.matching.regions import regions
-from fusion_engine.matching.repeats import Known, Template, renamed, repeated, same_of, template_of
-from fusion_engine.matching.run import Look, MatchResult, Run, StaleError
+from fusion_engine.matching.run import MatchResult, Run
 from fusion_engine.matching.solution import Solution, solution_of
 from fusion_engine.matching.state import ExhaustedError, Miss, State
 from fusion_engine.view.types import Scope, View, ViewNode
 
-Search = Callable[[Compiled, ViewNode], None]
-Again = Callable[[Candidate], Candidate]
 BUDGET = 20_000  # operators matched per variant and root
+
+
 CUTS = 32  # roots at which a variant may run out of it before it is tried no more
 
 
@@ -55,7 +53,7 @@ def match(
     states: dict[int, State] = {}
     with paused():
         around = surroundings(facts) if repeats and not explain else None
-        _everywhere(run, index.of(regions=False), around, lambda c, n: _at_node(run, c, states, n))
+        everywhere(run, index.of(regions=False), around, lambda c, n: _at_node(run, c, states, n))
         _regions(run, index.of(regions=True), around)
     return MatchResult(run.ordered, tuple(run.declines), _notes(run))
 
@@ -157,79 +155,7 @@ def _regions(run: Run, index: Index, around: Surroundings | None) -> None:
     ends = frozenset[str]().union(*wanted.values())
     marks = [not ends.isdisjoint(n.outputs) for n in run.facts.view.nodes]
     apart = around.apart(marks) if around is not None else None
-    _everywhere(run, index, apart, lambda c, n: _region(run, c, n, wanted[c.position]))
-
-
-def _everywhere(run: Run, index: Index, around: Surroundings | None, search: Search) -> None:
-    """Search at every node, or offer again what was found at a node in equal surroundings."""
-    variants = {op: index.at(op) for op in run.facts.operators}
-    classes = around.classes if around is not None else None
-    again = partial(_made, run, search)
-    known: dict[int, Known] = {}
-    for node in run.facts.view.nodes:
-        found = variants[node.op]
-        if not found:
-            continue
-        kind = ALONE if classes is None else classes[node.index]
-        if kind in known:
-            _offer_again(run, known[kind], node, search, again)
-        elif kind == ALONE:
-            for compiled in found:
-                search(compiled, node)
-        else:
-            known[kind] = _learn(run, found, node, search)
-
-
-def _learn(run: Run, variants: Sequence[Compiled], node: ViewNode, search: Search) -> Known:
-    """Search, and keep what holds of every node in these surroundings."""
-    templates: list[Template] = []
-    again: list[Compiled] = []
-    for compiled in variants:
-        run.look = look = Look(node.index, cut=sum(run.exhausted.values()) + sum(run.limited.values()))
-        before = len(run.candidates)
-        search(compiled, node)
-        fresh = [c for _, _, c in run.candidates[before:]]
-        found = [template_of(run.facts.view, node, compiled, c, look.constants.get(id(c))) for c in fresh]
-        here = sum(run.exhausted.values()) + sum(run.limited.values()) > look.cut
-        if here or look.numbers or node.index - look.low > BEFORE - BEHIND or None in found or not _elsewhere(compiled):
-            again.append(compiled)
-        else:
-            templates += [t for t in found if t is not None]
-            run.templates.update((t.candidate, t) for t in found if t is not None)
-    run.look = None
-    return Known(tuple(templates), tuple(again))
-
-
-def _elsewhere(compiled: Compiled) -> bool:
-    """Whether what a variant finds depends on the surroundings alone."""
-    return compiled.variant.scope is None and len(compiled.variant.results) == 1
-
-
-def _offer_again(run: Run, known: Known, node: ViewNode, search: Search, again: Again) -> None:
-    nodes, root = run.facts.view.nodes, node.index
-    for t in known.templates:
-        run.candidates.append((root, t.compiled.position, repeated(nodes, t, root, again)))
-    for compiled in known.search:
-        search(compiled, node)
-
-
-def _made(run: Run, search: Search, wanted: Candidate) -> Candidate:
-    """The candidate in full: renamed where nothing but names differs, else by a search of its own."""
-    assert wanted.like is not None
-    t = run.templates[wanted.like]
-    node = run.facts.view.nodes[max(wanted.nodes) - max(t.nodes)]
-    told = renamed(run.facts, t, node, wanted) if t.renaming is not None else None
-    if told is not None:
-        return told
-    run.candidates.clear()
-    run.only = wanted.emit
-    search(t.compiled, node)
-    found = same_of([c for _, _, c in run.candidates], wanted)
-    run.candidates.clear()
-    run.only = None
-    if found is None:
-        raise StaleError(f"the rule {wanted.rule} does not take {node_name(node)} as it takes one like it")
-    return found
+    everywhere(run, index, apart, lambda c, n: _region(run, c, n, wanted[c.position]))
 
 
 def _wanted(run: Run, members: frozenset[str]) -> frozenset[str]:
