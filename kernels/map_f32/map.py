@@ -8,23 +8,14 @@ conditions are 0.0 and 1.0. `round` takes halves to even; `mod` has the sign of 
 import ast
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import numpy as np
 
+from fusion_engine import call_trees
+from fusion_engine.call_trees import Apply, Constant, Function, Operand, Spelling, Tree, Vocabulary, statements
+
 Array = Any
-
-
-@dataclass(frozen=True, slots=True)
-class Function:
-    """`c` is a C expression over `{0}, {1}, ...`, simple names each; `arity` -1 folds any number of arguments in
-    pairs."""
-
-    arity: int
-    numpy: Callable[..., Array]
-    c: str
 
 
 def _erf(x: Array) -> Array:
@@ -149,69 +140,33 @@ FUNCTIONS: Mapping[str, Function] = {
 FUNCTIONS = {**FUNCTIONS, "prelu": FUNCTIONS["leakyrelu"]}
 
 
-class ExpressionError(ValueError):
-    """The text is no elementwise tree; the message says where it leaves the vocabulary."""
+def _number(node: ast.expr) -> float | None:
+    match node:
+        case ast.Constant(value=bool() | int() | float() as value):
+            return float(np.float32(value))
+        case ast.Name(id="inf" | "nan" as name):
+            return float(name)
+        case ast.UnaryOp(op=ast.USub(), operand=operand) if (value := _number(operand)) is not None:
+            return -value
+    return None
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    value: float
-
-
-@dataclass(frozen=True, slots=True)
-class Apply:
-    function: str
-    args: tuple[Any, ...]  # of Tree
-
-
-Tree = Operand | Constant | Apply
+WORDS = Vocabulary(FUNCTIONS, "elementwise", "a number", _number)
 
 
 def parse(text: str) -> Tree:
     """Read an expression; nothing is executed. Raises ExpressionError."""
-    try:
-        return _read(ast.parse(text.strip(), mode="eval").body)
-    except (SyntaxError, RecursionError, MemoryError) as e:
-        raise ExpressionError(f"`{text}` is not an expression") from e
+    return _squared(call_trees.parse(text, WORDS))
 
 
-def _read(node: ast.expr) -> Tree:
-    match node:
-        case ast.Constant(value=bool() | int() | float() as value):
-            return Constant(float(np.float32(value)))
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            inner = _read(operand)
-            return Constant(-inner.value) if isinstance(inner, Constant) else Apply("neg", (inner,))
-        case ast.Name(id="inf" | "nan" as name):
-            return Constant(float(name))
-        case ast.Name(id=name) if name[:1] == "x" and name[1:].isdigit():
-            return Operand(int(name[1:]))
-        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
-            return _call(_function_name(name), tuple(_read(a) for a in args))
-    raise ExpressionError(f"`{ast.unparse(node)}` is neither an operand x0, x1, ..., nor a number, nor a function call")
-
-
-def _function_name(name: str) -> str:
-    name = name.rstrip("_")  # `not_`, `and_`, `or_`: the plain words are Python's
-    if name not in FUNCTIONS:
-        raise ExpressionError(f"no elementwise function `{name}`: one of {', '.join(sorted(FUNCTIONS))}")
-    return name
-
-
-def _call(name: str, args: tuple[Tree, ...]) -> Tree:
-    arity = FUNCTIONS[name].arity
-    if (arity >= 0 and len(args) != arity) or not args:
-        raise ExpressionError(f"`{name}` takes {arity if arity >= 0 else 'at least 1'} arguments, not {len(args)}")
-    if name == "pow" and args[1] == Constant(2.0):
+def _squared(tree: Tree) -> Tree:
+    """pow(x, 2) is square(x)."""
+    if not isinstance(tree, Apply):
+        return tree
+    args = tuple(map(_squared, tree.args))
+    if tree.function == "pow" and args[1] == Constant(2.0):
         return Apply("square", args[:1])
-    if arity < 0:
-        return reduce(lambda a, b: Apply(name, (a, b)), args)
-    return Apply(name, args)
+    return Apply(tree.function, args)
 
 
 def map_f32(x: tuple[np.ndarray, ...], *, expr: str) -> np.ndarray:
@@ -236,9 +191,7 @@ def _evaluate(tree: Tree, x: tuple[np.ndarray, ...]) -> Array:
 
 def generate(attrs: Mapping[str, Any], symbol: str, variadic: int) -> str:
     """C text of the loop over `attrs["expr"]` with `variadic` operands. Raises ExpressionError."""
-    tree = parse(str(attrs["expr"]))
-    lines: list[str] = []
-    result = _statements(tree, lines, variadic)
+    lines, result = statements(parse(str(attrs["expr"])), FUNCTIONS, variadic, C)
     operands = range(variadic)
     body = "\n".join(f"    {line}" for line in lines)
     parameters = "".join(f"const float *x{i}, int32_t s{i}, " for i in operands)
@@ -276,32 +229,6 @@ void {symbol}(const void *args) {{
 """
 
 
-def _statements(tree: Tree, lines: list[str], variadic: int) -> str:
-    """Append one assignment per node (equal subtrees share theirs); the name or literal of the result."""
-    named: dict[Tree, str] = {}
-
-    def visit(node: Tree) -> str:
-        if isinstance(node, Constant):
-            return _literal(node.value)
-        if node not in named:
-            text = (
-                _operand(node, variadic)
-                if isinstance(node, Operand)
-                else FUNCTIONS[node.function].c.format(*(visit(a) for a in node.args))
-            )
-            named[node] = f"v{len(named)}"
-            lines.append(f"const float {named[node]} = {text};")
-        return named[node]
-
-    return visit(tree)
-
-
-def _operand(node: Operand, variadic: int) -> str:
-    if node.index >= variadic:
-        raise ExpressionError(f"the expression reads x{node.index}, but the call has {variadic} operands")
-    return f"x{node.index}[j * s{node.index}]"
-
-
 def _literal(value: float) -> str:
     if math.isinf(value):
         return "INFINITY" if value > 0 else "(-INFINITY)"
@@ -311,3 +238,6 @@ def _literal(value: float) -> str:
     text = np.format_float_positional(np.float32(value), unique=True, trim="0") if positional else f"{value:.9g}"
     text = text if any(c in text for c in ".en") else text + ".0"
     return f"({text}f)" if value < 0 else f"{text}f"
+
+
+C = Spelling("float", "x{0}[j * s{0}]", _literal)

@@ -6,12 +6,12 @@ sign, to the left 0.
 """
 
 import ast
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import reduce
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+
+from fusion_engine.call_trees import Apply, Constant, Function, Operand, Spelling, Tree, Vocabulary, parse, statements
 
 Array = Any
 C_TYPES = {
@@ -23,15 +23,6 @@ C_TYPES = {
     "int64": "int64_t",
     "bool": "uint8_t",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Function:
-    """`c` is a C expression over int64_t `{0}, {1}, ...`; `arity` -1 folds any number of arguments in pairs."""
-
-    arity: int
-    numpy: Callable[..., Array]
-    c: str
 
 
 def _quotient(a: Array, b: Array) -> Array:
@@ -94,66 +85,23 @@ FUNCTIONS: Mapping[str, Function] = {
 }
 
 
-class ExpressionError(ValueError):
-    """The text is no elementwise tree; the message says where it leaves the vocabulary."""
-
-
-@dataclass(frozen=True, slots=True)
-class Operand:
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    value: int
-
-
-@dataclass(frozen=True, slots=True)
-class Apply:
-    function: str
-    args: tuple[Any, ...]  # of Tree
-
-
-Tree = Operand | Constant | Apply
-
-
-def parse(text: str) -> Tree:
-    """Read an expression; nothing is executed. Raises ExpressionError."""
-    try:
-        return _read(ast.parse(text.strip(), mode="eval").body)
-    except (SyntaxError, RecursionError, MemoryError) as e:
-        raise ExpressionError(f"`{text}` is not an expression") from e
-
-
-def _read(node: ast.expr) -> Tree:
+def _number(node: ast.expr) -> int | None:
     match node:
         case ast.Constant(value=int() | float() as value) if value == int(value):
-            return Constant(int(value))
+            return int(value)
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)) if value == int(value):
-            return Constant(-int(value))
-        case ast.Name(id=name) if name[:1] == "x" and name[1:].isdigit():
-            return Operand(int(name[1:]))
-        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
-            return _call(name.rstrip("_"), tuple(_read(a) for a in args))  # `not_`, `and_`, `or_`
-    raise ExpressionError(f"`{ast.unparse(node)}` is neither an operand x0, x1, ..., nor a whole number, nor a call")
+            return -int(value)
+    return None
 
 
-def _call(name: str, args: tuple[Tree, ...]) -> Tree:
-    if name not in FUNCTIONS:
-        raise ExpressionError(f"no integer function `{name}`: one of {', '.join(sorted(FUNCTIONS))}")
-    arity = FUNCTIONS[name].arity
-    if (arity >= 0 and len(args) != arity) or not args:
-        raise ExpressionError(f"`{name}` takes {arity if arity >= 0 else 'at least 1'} arguments, not {len(args)}")
-    if arity < 0:
-        return reduce(lambda a, b: Apply(name, (a, b)), args)
-    return Apply(name, args)
+WORDS = Vocabulary(FUNCTIONS, "integer", "a whole number", _number)
 
 
 def map_int(x: tuple[np.ndarray, ...], *, expr: str, have: str, to: str) -> np.ndarray:
     """Each function computed in int64 and wrapped to `have`."""
     assert all(v.dtype == have for v in x)
     with np.errstate(all="ignore"):
-        value = _evaluate(parse(expr), x, np.dtype(have))
+        value = _evaluate(parse(expr, WORDS), x, np.dtype(have))
     shape = np.broadcast_shapes(*(v.shape for v in x))
     return np.ascontiguousarray(np.broadcast_to(value, shape)).astype(to).reshape(shape)
 
@@ -173,8 +121,9 @@ def _evaluate(tree: Tree, x: tuple[np.ndarray, ...], wrap: np.dtype) -> Array:  
 def generate(attrs: Mapping[str, Any], symbol: str, variadic: int) -> str:
     """C text of the loop over `attrs["expr"]` with `variadic` operands. Raises ExpressionError."""
     have, to = C_TYPES[str(attrs["have"])], C_TYPES[str(attrs["to"])]
-    lines: list[str] = []
-    result = _statements(parse(str(attrs["expr"])), lines, variadic, str(attrs["have"]))
+    step = "0 != ({})" if attrs["have"] == "bool" else f"({have})({{}})"
+    spelling = Spelling("int64_t", "x{0}[j * a->x{0}_s[3]]", "((int64_t){})".format, step)
+    lines, result = statements(parse(str(attrs["expr"]), WORDS), FUNCTIONS, variadic, spelling)
     rows = "".join(
         f"    const {have} *x{i} = (const {have} *)a->x{i} + gf_row_offset(&r, a->x{i}_s);\n"
         for i in range(variadic)
@@ -198,27 +147,3 @@ void {symbol}(const void *args) {{
   }}
 }}
 """
-
-
-def _statements(tree: Tree, lines: list[str], variadic: int, have: str) -> str:
-    """Append one assignment per node (equal subtrees share theirs); the name or literal of the result."""
-    named: dict[Tree, str] = {}
-    wrap = f"({C_TYPES[have]})" if have != "bool" else "0 != "
-
-    def visit(node: Tree) -> str:
-        if isinstance(node, Constant):
-            return f"((int64_t){node.value})"
-        if node not in named:
-            text = _text(node)
-            named[node] = f"v{len(named)}"
-            lines.append(f"const int64_t {named[node]} = {text};")
-        return named[node]
-
-    def _text(node: Operand | Apply) -> str:
-        if isinstance(node, Apply):
-            return f"{wrap}({FUNCTIONS[node.function].c.format(*(visit(a) for a in node.args))})"
-        if node.index >= variadic:
-            raise ExpressionError(f"the expression reads x{node.index}, but the call has {variadic} operands")
-        return f"x{node.index}[j * a->x{node.index}_s[3]]"
-
-    return visit(tree)
