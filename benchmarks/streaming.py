@@ -12,6 +12,7 @@ import argparse
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from math import inf
 
 from rich.console import Console
 from rich.progress import track
@@ -28,6 +29,7 @@ from tiler.fetching import FetchPlan, NoPlaceError
 from tiler.homes import taken_by
 from tiler.liveness import activation_lives
 from tiler.memory import decide_memory
+from tiler.pieces import pieces_of
 from tiler.placement import Block
 from tiler.planner import Question, planned, question
 from tiler.residents import POLICIES, Passage
@@ -82,14 +84,19 @@ def bare_ring(graph: fe.FusedGraph, asked: Question) -> FetchPlan | None:
         taken_by(b, homes.activations[b.name] - base, homes.stretches) for b in blocks if b.name in homes.activations
     ]
     sizes = {r: align16(pack.bytes) for r, pack in homes.constants.items()}
-    passage = Passage(homes.picked, homes.stretches, sizes, taken, asked.target.budget("l2"), hop)
+    pieces = pieces_of(homes.picked, homes.stretches, sizes, list(sizes))
+    passage = Passage(
+        tuple(pieces), homes.stretches, tuple(sizes.items()), tuple(taken), asked.target.budget("l2"), hop
+    )
     return min(_ways(passage), key=lambda plan: plan.cycles, default=None)
 
 
 def _ways(passage: Passage) -> Iterator[FetchPlan]:
     for policy in POLICIES:
         with suppress(NoPlaceError):
-            yield passage.plan(frozenset(), policy)
+            plan = passage.plan(frozenset(), policy, inf)
+            if plan is not None:
+                yield plan
 
 
 def behind(target: Target, rate: float) -> Target:

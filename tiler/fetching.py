@@ -12,11 +12,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from math import inf
 
 from tiler.pieces import Piece, roots_in_l3
 from tiler.placement import ALIGNMENT
 from tiler.target import Hop
 from tiler.timeline import Clock, Fetch, Stretch
+
+SURELY = 1 + 1e-9  # times a number of cycles: more than sums of fractions are off
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +82,11 @@ def plan_fetches(
     room: tuple[int, int],
     hop: Hop,
     policy: Policy,
-) -> FetchPlan:
-    """The plan for pieces in the order of their needs, within bytes [low, high) of L2. Raises NoPlaceError."""
-    return _Walk(pieces, stretches, taken, room, hop, policy).run()
+    within: float = inf,
+) -> FetchPlan | None:
+    """The plan for pieces in the order of their needs, within bytes [low, high) of L2; None as soon as it surely takes
+    more than `within` cycles. Raises NoPlaceError."""
+    return _Walk(pieces, stretches, taken, room, hop, policy).run(within * SURELY)
 
 
 class _Walk:
@@ -108,6 +113,8 @@ class _Walk:
         self.loads: list[Load] = []
         self.arrivals: list[float] = []  # of each piece
         self.waited = 0  # pieces that steps up to now have needed
+        self.found: int | None = None  # the place of the next piece, where nothing changed since it was looked for
+        self.known = False
 
     def _latest(self) -> list[float]:
         """Until when, in ideal time, the engine may rest before each piece if none is to be late."""
@@ -117,12 +124,14 @@ class _Walk:
             result.append(last)
         return result[::-1]
 
-    def run(self) -> FetchPlan:
+    def run(self, within: float) -> FetchPlan | None:
         blocked = False
         for step, (cycles, streamed) in enumerate(self.work):
             if step in self.opens:
                 self.live = [i for i in self.live if self.pieces[i].free > step]
-                blocked = False
+                blocked = self.known = False
+            if self._at_least(step) > within:
+                return None
             needed = len(self.places) < len(self.pieces) and self.pieces[len(self.places)].need <= step
             if needed or not blocked:
                 blocked = self._start(step)
@@ -133,12 +142,19 @@ class _Walk:
             tuple(self.pieces), tuple(self.loads), tuple(self.places), tuple(self.since), self.clock.now, top
         )
 
+    def _at_least(self, step: int) -> float:
+        """Cycles of the whole run, nothing waiting from here on but for the engine."""
+        at, end = len(self.places), self.ideal[-1]
+        least = self.clock.now + end - self.ideal[step]
+        return least if at == len(self.pieces) else max(least, end + self.clock.engine - self.latest[at])
+
     def _start(self, step: int) -> bool:
         """Starts what can be; whether it is a place that the next piece lacks."""
         while len(self.places) < len(self.pieces):
             at = len(self.places)
             needed = self.pieces[at].need <= step
-            place = self._place(step)
+            place = self._place(step) if not self.known else self.found
+            self.found, self.known = place, True
             if place is None:
                 if needed:
                     raise NoPlaceError(step)
@@ -216,7 +232,7 @@ class _Walk:
         return step + 1 >= len(self.work) or self.ideal[step + 1] > self.latest[len(self.places)]
 
     def _load(self, step: int, end: int, place: int, size: int) -> None:
-        at = len(self.places)
+        at, self.known = len(self.places), False
         _, arrival = self.clock.start(size)
         self.loads.append(Load(at, end, place, Fetch(size, step, self.pieces[at].need)))
         for i in range(at, end + 1):

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tiler.bound import Packing
-from tiler.fetching import NOTHING, FetchPlan, NoPlaceError, Taken
+from tiler.fetching import NOTHING, FetchPlan, Taken
 from tiler.liveness import Life
 from tiler.options import CallOptions, NoFit, Picked, Where
-from tiler.pieces import stretches_of
+from tiler.pieces import pieces_of, stretches_of
 from tiler.placement import Block, Placement, live_bytes, place
-from tiler.residents import Division, Passage, divide
+from tiler.residents import Division, NoPlace, Passage, divide
 from tiler.rolls import roll_picks
 from tiler.stays import Stays, widened
 from tiler.tables import Tables, tables_of
@@ -184,10 +184,10 @@ class Attempt:
             return None
         stretches = self._stretches()
         taken = [taken_by(b, at, stretches) for b, at in zip(blocks, placement.offsets, strict=True)]
-        try:
-            division = divide(Passage(self.picked, stretches, sizes, taken, self.l2, self.deep))
-        except NoPlaceError as e:
-            self._shrink(next(s.first for s in stretches if e.step < s.end))
+        pieces = pieces_of(self.picked, stretches, sizes, list(sizes))
+        division = divide(Passage(tuple(pieces), stretches, tuple(sizes.items()), tuple(taken), self.l2, self.deep))
+        if isinstance(division, NoPlace):
+            self._shrink(next(s.first for s in stretches if division.step < s.end))
             return None
         return self._homes(blocks, placement, division, sizes)
 

@@ -14,10 +14,12 @@ from fusion_engine.graph import Call, FusedGraph
 from fusion_engine.kernels.descriptor import Kernel
 from tiler.binding import bind
 from tiler.bound import BoundCall
-from tiler.bundles import WAYS, bundled
+from tiler.bundles import bundled
 from tiler.choice import Choice, Infeasible
+from tiler.chosen import TilingId, chosen
 from tiler.first_copies import Points, Tiling, plain_points
 from tiler.frontier import Frontier, empty, merged
+from tiler.levelled import levelled
 from tiler.liveness import activation_lives, most_live
 from tiler.objective import CYCLES, PARTS, Objective
 from tiler.placement import ALIGNMENT
@@ -205,10 +207,7 @@ class CallOptions:
     def picked(self, tiling: Tiling, l1: int, where: Where) -> Picked:
         """One of `points`."""
         bound = self.bound[tiling.ids[0]]
-        number, position, mask = tiling.ids[1:]
-        order, way = divmod(number, WAYS)
-        space = self.space(bound)
-        choice = space.choice(space.orders()[order], position, mask, tiling.total, where.levels(bound), way)
+        choice = chosen(self.space(bound), TilingId(*tiling.ids[1:]), tiling.total, where.levels(bound))
         return Picked(bundled(bound, choice), choice, self._notes(bound, choice, l1, where, None))
 
     def _search(self, levels: Sequence[tuple[str, ...]], stage: int | None) -> Frontier:
@@ -221,12 +220,12 @@ class CallOptions:
 
     def miss(self, l1: int) -> NoFit | None:
         """What it needs that does not fit L1 by itself."""
-        fits = any(self.space(b).fitting(NEAR.levels(b), l1, None).any() for b in self.bound)
+        fits = any(levelled(self.space(b), NEAR.levels(b)).fitting(l1, None).any() for b in self.bound)
         return None if fits else self._no_fit(l1, NEAR)
 
     def _no_fit(self, l1: int, where: Where) -> NoFit:
         """Of those that fit L1 the least stage, else the least L1."""
-        found = [(b, self.space(b).infeasible(l1, where.levels(b))) for b in self.bound]
+        found = [(b, levelled(self.space(b), where.levels(b)).infeasible(l1)) for b in self.bound]
         misses = [(b, miss) for b, miss in found if miss is not None]
         fitting = [m for m in misses if m[1].l1_bytes <= l1]
         key = (lambda m: m[1].stage_bytes) if fitting else (lambda m: m[1].l1_bytes)
@@ -239,8 +238,9 @@ class CallOptions:
         for b in self.bound:
             if b is bound:
                 continue
-            if not self.space(b).fitting(where.levels(b), l1, stage).any():
-                miss = self.space(b).infeasible(l1, where.levels(b))
+            tables = levelled(self.space(b), where.levels(b))
+            if not tables.fitting(l1, stage).any():
+                miss = tables.infeasible(l1)
                 notes.append(f"not {b.implementation}: {_lack(miss, l1, stage)}")
             elif (least := self._least_cycles(b)) >= choice.total_cycles:
                 notes.append(f"not {b.implementation}: {least:,} cycles of computing alone")

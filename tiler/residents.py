@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain, combinations
+from math import inf
 
 from tiler.fetching import FetchPlan, NoPlaceError, Policy, Taken, plan_fetches
-from tiler.options import Picked
-from tiler.pieces import Piece, pieces_of
+from tiler.pieces import Piece
 from tiler.target import Hop
 from tiler.timeline import Stretch
 
@@ -41,27 +41,33 @@ class Division:
         return self.plan.cycles, sum(x.fetch.bytes for x in self.plan.loads), len(self.plan.loads)
 
 
+@dataclass(frozen=True, slots=True)
+class NoPlace:
+    """A piece that step `step` needs has no place in L2, whatever stays."""
+
+    step: int
+
+
 @dataclass(frozen=True)
 class Passage:
     """The constants' sizes (aligned) in the order of their first use, and what else lies in L2, from offset 0: the
     constants that stay lie below it, all that moves in `l2` bytes around it."""
 
-    picked: Sequence[Picked]
-    stretches: Sequence[Stretch]
-    sizes: Mapping[str, int]
-    taken: Sequence[Taken]
+    pieces: tuple[Piece, ...]  # of every constant, were it to pass
+    stretches: tuple[Stretch, ...]
+    constants: tuple[tuple[str, int], ...]
+    taken: tuple[Taken, ...]
     l2: int
     hop: Hop
+
+    @cached_property
+    def sizes(self) -> Mapping[str, int]:
+        return dict(self.constants)
 
     @property
     def spare(self) -> int:
         """Bytes that can stay at most."""
         return self.l2 - max((t.high for t in self.taken), default=0)
-
-    @cached_property
-    def pieces(self) -> list[Piece]:
-        """Of every constant, were it to pass."""
-        return pieces_of(self.picked, self.stretches, self.sizes, list(self.sizes))
 
     def bound(self) -> float:
         """The calls' cycles and the fewest starts, or the engine's time."""
@@ -71,16 +77,24 @@ class Passage:
         cycles = sum(s.cycles for s in self.stretches) + starts
         return max(cycles, (passing + streamed) / self.hop.bytes_per_cycle)
 
-    def plan(self, stay: frozenset[str], policy: Policy) -> FetchPlan:
-        """Raises NoPlaceError."""
+    def plan(self, stay: frozenset[str], policy: Policy, within: float) -> FetchPlan | None:
+        """None where it takes more than `within` cycles. Raises NoPlaceError."""
         base = sum(self.sizes[r] for r in stay)
         pieces = [p for p in self.pieces if p.root not in stay]
         taken = [Taken(t.low + base, t.high + base, t.first, t.last) for t in self.taken]
-        return plan_fetches(pieces, self.stretches, taken, (base, self.l2), self.hop, policy)
+        return plan_fetches(pieces, self.stretches, taken, (base, self.l2), self.hop, policy, within)
 
 
-def divide(passage: Passage) -> Division:
-    """The best division found. Raises NoPlaceError where not even all constants together can pass."""
+@lru_cache(maxsize=256)  # many drafts differ in what constants do not see
+def divide(passage: Passage) -> Division | NoPlace:
+    """The best division found, or at which step not even all constants together can pass."""
+    try:
+        return _divide(passage)
+    except NoPlaceError as e:
+        return NoPlace(e.step)
+
+
+def _divide(passage: Passage) -> Division:
     search = _Search(passage, passage.bound())
     best = search.first()
     if len(passage.sizes) <= FEW:
@@ -98,7 +112,7 @@ class _Search:
     def first(self) -> Division:
         """Nothing stays; the policy that does best then is that of the search."""
         empty: frozenset[str] = frozenset()
-        found = [(self._weigh(empty, p), p) for p in FIRST]
+        found = [(self._whole(empty, p), p) for p in FIRST]
         best, self.policy = min(found, key=lambda x: x[0].key)
         self.seen.add(empty)
         return best
@@ -106,14 +120,14 @@ class _Search:
     def policies(self, best: Division) -> Division:
         if self._close(best):
             return best
-        found = [self._weigh(frozenset(best.stay), p) for p in POLICIES if p != self.policy]
+        found = [self._whole(frozenset(best.stay), p) for p in POLICIES if p != self.policy]
         return min([best, *found], key=lambda d: d.key)
 
     def best_of(self, best: Division, sets: Iterable[frozenset[str]]) -> Division:
         for stay in sets:
             if self._close(best):
                 break
-            found = self._try(stay)
+            found = self._try(stay, best)
             best = min(best, found, key=lambda d: d.key) if found else best
         return best
 
@@ -124,7 +138,7 @@ class _Search:
             improved = False
             stay = frozenset(best.stay)
             for root in sorted(self.passage.sizes, key=lambda r: (-self.passage.sizes[r], r)):
-                found = self._try(stay ^ {root})
+                found = self._try(stay ^ {root}, best)
                 if found is not None and found.key < best.key:
                     best, improved = found, True
                     break
@@ -135,19 +149,26 @@ class _Search:
     def _close(self, best: Division) -> bool:
         return best.plan.cycles <= CLOSE * self.bound
 
-    def _try(self, stay: frozenset[str]) -> Division | None:
+    def _try(self, stay: frozenset[str], best: Division) -> Division | None:
+        """None, too, where it surely is not better than the best."""
         if stay in self.seen or sum(self.passage.sizes[r] for r in stay) > self.passage.spare:
             return None
         self.seen.add(stay)
         self.tries += 1
         try:
-            return self._weigh(stay, self.policy)
+            return self._weigh(stay, self.policy, best.plan.cycles)
         except NoPlaceError:
             return None
 
-    def _weigh(self, stay: frozenset[str], policy: Policy) -> Division:
+    def _whole(self, stay: frozenset[str], policy: Policy) -> Division:
+        found = self._weigh(stay, policy, inf)
+        assert found is not None, "nothing takes more than all cycles"
+        return found
+
+    def _weigh(self, stay: frozenset[str], policy: Policy, within: float) -> Division | None:
+        plan = self.passage.plan(stay, policy, within)
         kept = tuple(r for r in self.passage.sizes if r in stay)
-        return Division(kept, self.passage.plan(stay, policy), self.bound)
+        return None if plan is None else Division(kept, plan, self.bound)
 
 
 def _every(sizes: Mapping[str, int]) -> Iterator[frozenset[str]]:

@@ -11,9 +11,11 @@ import numpy as np
 
 from tiler.bundles import APART, EXACTLY, TOGETHER, WAYS, Shares
 from tiler.choice import Choice, Outcome
-from tiler.cost import Floats, MoveCost, move_cost
+from tiler.chosen import TilingId, chosen
+from tiler.cost import Floats
 from tiler.frontier import Frontier, empty, frontier, merged
 from tiler.grid import Ints
+from tiler.levelled import levelled
 from tiler.objective import CYCLES, PARTS, Objective
 from tiler.space import NEAR, Space
 from tiler.streaming import streaming
@@ -36,15 +38,14 @@ def search(
     found = search_all(space, l1, levels, stage, objective)
     at = found.at(l1)
     if at is None:
-        return Outcome(space.infeasible(l1, levels), space.grid.thinned)
+        return Outcome(levelled(space, levels).infeasible(l1), space.grid.thinned)
     return Outcome(choice_of(space, found, at, levels), space.grid.thinned)
 
 
 def choice_of(space: Space, found: Frontier, at: int, levels: Sequence[str]) -> Choice:
     """Everything about one point of a frontier."""
-    number, position, mask = (int(i) for i in found.ids[at, -NAMES:])
-    order, way = divmod(number, WAYS)
-    return space.choice(space.orders()[order], position, mask, int(found.keys[at, 1]), levels, way)
+    tiling = TilingId(*(int(i) for i in found.ids[at, -NAMES:]))
+    return chosen(space, tiling, int(found.keys[at, 1]), tuple(levels))
 
 
 def search_all(
@@ -56,13 +57,13 @@ def search_all(
     known: Frontier | None = None,
 ) -> Frontier:
     """What nothing beats, for every size up to `l1`; of it only what the points of `known` do not beat."""
-    entries = np.flatnonzero(space.fitting(levels, l1, stage))
+    entries = np.flatnonzero(levelled(space, levels).fitting(l1, stage))
     found = empty(PARTS, NAMES)
     if not len(entries):
         return found
     running = Search(space, l1, levels, stage, entries, objective)
     for whole in (False, True):  # few buffers and many first: what they leave prunes the rest
-        for number, order in enumerate(space.orders()):
+        for number, order in enumerate(space.orders):
             for way in running.ways:
                 found = running.add_order(found, known, number, order, whole, way)
     return found
@@ -77,6 +78,7 @@ class Search:
         self.space, self.l1, self.levels, self.stage = space, l1, levels, stage
         self.entries, self.objective = entries, objective
         self.moving = [i for i, level in enumerate(levels) if level not in NEAR]
+        self.tables = levelled(space, levels)
         pairs = [(space.traffic[i], levels[i]) for i in self.moving]
         apart = self._apart(pairs)
         way = TOGETHER if objective.cycles else EXACTLY
@@ -85,14 +87,14 @@ class Search:
         self.ways[APART] = apart
         self.far = np.array([level == "l3" for _, level in pairs], float)
         self.half = -(-self._flat([t.tile_bytes for t, _ in pairs]) // 16) * 16 * self.far
-        self.staged = space.stage_bytes(levels)[entries]
+        self.staged = self.tables.stage_bytes[entries]
         self.compute = space.full(space.compute)[entries]
         self.tiles = space.tiles[entries]
-        self.base = space.base_of(levels)[entries]
-        self.buffers = space.buffers(levels)[entries]
+        self.base = self.tables.base[entries]
+        self.buffers = self.tables.buffers[entries]
 
     def _apart(self, pairs: list[tuple[OperandTraffic, str]]) -> Moving:
-        cost: list[MoveCost] = [move_cost(t, level, self.space.target.hops) for t, level in pairs]
+        cost = [self.space.move_cost(i, self.levels[i]) for i in self.moving]
         near = np.array([level != "l3" for _, level in pairs], float)
         tile = self._flat([t.tile_bytes for t, _ in pairs])
         return Moving(
@@ -114,11 +116,10 @@ class Search:
     def weighed(self, order: Sequence[str], way: int) -> Weighed:
         """The figures of one loop order and one way of bundling."""
         moving = self.ways[way]
-        repeats = self.space.repeats(order)
-        repeat = np.stack([repeats[i][self.entries] for i in self.moving], axis=-1) if self.moving else moving.near
+        repeat = self.space.repeats(order, self.entries)[:, self.moving]
         base = self.base
         if "ends" in self.levels:
-            base = self.buffers + self.space.ends_bytes(self.levels, order)[self.entries]
+            base = self.buffers + self.tables.ends_bytes(order, self.entries)
         return Weighed(self, moving, repeat, base)
 
     def add_order(

@@ -12,6 +12,7 @@ from tiler.bundles import WAYS
 from tiler.cost import Floats
 from tiler.first_copies import COLUMNS, Points, added
 from tiler.grid import Ints
+from tiler.levelled import levelled
 from tiler.objective import Objective
 from tiler.search import CHUNK, NAMES, Search, Weighed
 from tiler.space import Space
@@ -32,13 +33,13 @@ def search_points(
 ) -> Points:
     """`found` and the tilings of this implementation, of a `number`, that nothing replaces, for every size up to `l1`,
     whatever the calls around it leave."""
-    entries = np.flatnonzero(space.fitting(levels, l1, None))
+    entries = np.flatnonzero(levelled(space, levels).fitting(l1, None))
     if not len(entries):
         return found
     search = Search(space, l1, levels, None, entries, objective)
     ways = [_Points(search, early, number, way) for way in search.ways]
     for whole in (False, True):
-        for n, order in enumerate(space.orders()):
+        for n, order in enumerate(space.orders):
             for way in ways:
                 found = way.add_order(found, n, order, whole)
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +12,7 @@ from fusion_engine.expr import names
 from tests.tiler import walk
 from tests.tiler.calls import TARGET, bound_call, calls, operand
 from tiler.bound import BoundAxis, BoundCall
+from tiler.levelled import levelled
 from tiler.schedule import BoundOperand
 from tiler.space import Space
 
@@ -54,13 +56,13 @@ def _levels(call: BoundCall) -> tuple[str, ...]:
 @given(calls(), st.data())
 def test_no_tile_overwrites_what_is_still_read(call: BoundCall, data: st.DataObject) -> None:
     space, levels = Space(call, TARGET), _levels(call)
-    order = data.draw(st.sampled_from(space.orders()))
+    order = data.draw(st.sampled_from(space.orders))
     at = data.draw(st.integers(0, len(space.tiles) - 1))
-    loops = [(a, t) for a, t in space._loops(at, order)]
-    trail = space.trail(levels, order, at)
+    loops, tables = [(a, t) for a, t in space.loops(at, order)], levelled(space, levels)
+    trail = tables.trail(order, at)
     sizes = [-(-o.itemsize * _count(o) // 16) * 16 for o in (call.operands[0], call.operands[-1])]
     if trail is None:
-        assert space.ends_bytes(levels, order)[at] == sum(sizes)
+        assert tables.ends_bytes(order, np.array([at]))[0] == sum(sizes)
         return
     assert not trail.in_place  # nothing says `reuse`
     up, down = _steps(call, loops, False), _steps(call, loops, True)
@@ -71,7 +73,7 @@ def test_no_tile_overwrites_what_is_still_read(call: BoundCall, data: st.DataObj
         assert trail.below == _nearest(call, loops, False)
         assert trail.above == _nearest(call, loops, True)
     spans = [max(sizes[0], s + sizes[1]) - min(0, s) for s in (-trail.below, trail.above)]
-    assert space.ends_bytes(levels, order)[at] == min(*spans, sum(sizes))
+    assert tables.ends_bytes(order, np.array([at]))[0] == min(*spans, sum(sizes))
 
 
 def _count(o: BoundOperand) -> int:
@@ -98,7 +100,8 @@ def test_rows_of_a_window_keep_their_halo() -> None:
     axes = [BoundAxis("p", 12), BoundAxis("q", 16, whole=True), BoundAxis("r", 3, whole=True)]
     space = Space(bound_call(axes, [x, y], "p*q"), TARGET)
     at = int(next(i for i, t in enumerate(space.grid.tiles[0]) if t == 4))
-    trail = space.trail(("ends", "ends"), ("p",), at)
+    tables = levelled(space, ("ends", "ends"))
+    trail = tables.trail(("p",), at)
     assert trail is not None
     assert (trail.below, trail.above) == (5 * 16, 5 * 16)  # four rows and the one above them
-    assert space.ends_bytes(("ends", "ends"), ("p",))[at] == 17 * 16
+    assert tables.ends_bytes(("p",), np.array([at]))[0] == 17 * 16
