@@ -24,10 +24,11 @@ from tiler.liveness import activation_lives, most_live
 from tiler.objective import CYCLES, PARTS, Objective
 from tiler.placement import ALIGNMENT
 from tiler.schedule import BoundOperand
-from tiler.search import NAMES, choice_of, search_all
+from tiler.search import choice_of, search_all
 from tiler.search_points import Early, no_points, search_points
 from tiler.space import Space
 from tiler.target import Target
+from tiler.walk import NAMES
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,10 @@ size of L1 at once."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
-from tiler.bundles import APART, EXACTLY, TOGETHER, WAYS, Shares
 from tiler.choice import Choice, Outcome
 from tiler.chosen import TilingId, chosen
 from tiler.cost import Floats
@@ -17,15 +15,9 @@ from tiler.frontier import Frontier, empty, frontier, merged
 from tiler.grid import Ints
 from tiler.levelled import levelled
 from tiler.objective import CYCLES, PARTS, Objective
-from tiler.space import NEAR, Space
-from tiler.streaming import streaming
-from tiler.target import Hop
-from tiler.traffic import OperandTraffic
-
-MAX_SUBSETS = 7  # operands whose double buffering is tried in every combination; above, those of equal axes go together
-CHUNK = 4096  # grid positions weighed at once
-# an id: number of the loop order and way of bundling, grid position, mask of operands with two buffers or two halves
-NAMES = 3
+from tiler.space import Space
+from tiler.walk import NAMES, Part, walked
+from tiler.weighing import Search
 
 
 def search(
@@ -62,225 +54,25 @@ def search_all(
     if not len(entries):
         return found
     running = Search(space, l1, levels, stage, entries, objective)
-    for whole in (False, True):  # few buffers and many first: what they leave prunes the rest
-        for number, order in enumerate(space.orders):
-            for way in running.ways:
-                found = running.add_order(found, known, number, order, whole, way)
-    return found
-
-
-class Search:
-    """Weighs the tilings at some grid positions, order by order."""
-
-    def __init__(
-        self, space: Space, l1: int, levels: Sequence[str], stage: int | None, entries: Ints, objective: Objective
-    ) -> None:
-        self.space, self.l1, self.levels, self.stage = space, l1, levels, stage
-        self.entries, self.objective = entries, objective
-        self.moving = [i for i, level in enumerate(levels) if level not in NEAR]
-        self.tables = levelled(space, levels)
-        pairs = [(space.traffic[i], levels[i]) for i in self.moving]
-        apart = self._apart(pairs)
-        way = TOGETHER if objective.cycles else EXACTLY
-        found = list(space.shares(levels, way, entries))
-        self.ways = {way: _together(apart, found, self.moving, space.target.hops["l2_l1"])} if found else {}
-        self.ways[APART] = apart
-        self.far = np.array([level == "l3" for _, level in pairs], float)
-        self.half = -(-self._flat([t.tile_bytes for t, _ in pairs]) // 16) * 16 * self.far
-        self.staged = self.tables.stage_bytes[entries]
-        self.compute = space.full(space.compute)[entries]
-        self.tiles = space.tiles[entries]
-        self.base = self.tables.base[entries]
-        self.buffers = self.tables.buffers[entries]
-
-    def _apart(self, pairs: list[tuple[OperandTraffic, str]]) -> Moving:
-        cost = [self.space.move_cost(i, self.levels[i]) for i in self.moving]
-        near = np.array([level != "l3" for _, level in pairs], float)
-        tile = self._flat([t.tile_bytes for t, _ in pairs])
-        return Moving(
-            fixed=self._flat([c.issue + c.waited for c in cost]),
-            moved=self._flat([c.moved for c in cost]),
-            copies=self._flat([c.copies for c in cost]),
-            near=self._flat([t.bytes for t, _ in pairs]),
-            deep=self._flat([t.bytes if level == "l3" else np.zeros((), np.int64) for t, level in pairs]),
-            commands=self._flat([_commands(t, level) for t, level in pairs]),
-            tile=-(-tile // 16) * 16 * near,
-        )
-
-    def _flat(self, tables: list[Any]) -> Any:
-        """(entries, moving operands)."""
-        if not tables:
-            return np.zeros((len(self.entries), 0))
-        return np.stack([self.space.full(t)[self.entries] for t in tables], axis=-1)
-
-    def weighed(self, order: Sequence[str], way: int) -> Weighed:
-        """The figures of one loop order and one way of bundling."""
-        moving = self.ways[way]
-        repeat = self.space.repeats(order, self.entries)[:, self.moving]
-        base = self.base
-        if "ends" in self.levels:
-            base = self.buffers + self.tables.ends_bytes(order, self.entries)
-        return Weighed(self, moving, repeat, base)
-
-    def add_order(
-        self, found: Frontier, known: Frontier | None, number: int, order: Sequence[str], whole: bool, way: int
-    ) -> Frontier:
-        """`found` with the tilings of one loop order: all choices of double buffers, or (not `whole`) none and all."""
-        weighed = self.weighed(order, way)
-        base = weighed.base
-        fits = (base <= self.l1) & streaming(self.space, order, self.levels, self.stage)[self.entries]
-        keep = np.flatnonzero(fits & (weighed.least() <= _limit(found, known, base)))
-        for start in range(0, len(keep), CHUNK):
-            part = weighed.take(keep[start : start + CHUNK])
-            masks = self.masks(part.streams())
-            bits = np.array([[m >> i & 1 for m in masks] for i in self.moving], float).reshape(-1, len(masks))
-            if not whole:
-                bits, masks = bits[:, [0, -1]], [masks[0], masks[-1]]
-            points = part.points(bits, self.l1)
-            if points is None:
-                continue
-            l1, keys, at, column = points
-            kept = keys[:, 0] <= _limit(found, known, l1)
-            l1, keys, at, column = l1[kept], keys[kept], at[kept], column[kept]
-            position = self.entries[keep[start + at]]
-            names = np.stack([np.full(len(at), number * WAYS + way), position, np.array(masks)[column]], axis=-1)
-            found = merged([found, frontier(l1, keys, names)])
-        return found
-
-    def masks(self, streams: list[int]) -> list[int]:
-        """Subsets of operands with two buffers (of those in L3, two halves of a stage), most first."""
-        units = [[self.moving[i]] for i in streams]
-        if len(units) > MAX_SUBSETS:
-            kinds: dict[tuple[str, ...], list[int]] = {}
-            for i in (self.moving[i] for i in streams):
-                kinds.setdefault(tuple(sorted(self.space.reads[i])), []).append(i)
-            units = list(kinds.values())[:MAX_SUBSETS]
-        bits = [sum(1 << i for i in u) for u in units]
-        masks = [sum(b for j, b in enumerate(bits) if s >> j & 1) for s in range(1 << len(bits))]
-        return sorted(masks, key=lambda m: (-m.bit_count(), m))
+    return walked(running, found, _Cheapest(known))
 
 
 @dataclass(frozen=True, slots=True)
-class Moving:
-    """Copying every tile once, rows being grid positions, columns the moving operands: cycles of issuing and of what
-    cannot be hidden, of what can be; copies, bytes, commands, and the bytes of a buffer."""
+class _Cheapest:
+    """The frontier, of which only what `known` does not beat."""
 
-    fixed: Any
-    moved: Any
-    copies: Any
-    near: Any
-    deep: Any
-    commands: Any
-    tile: Any
+    known: Frontier | None
 
+    def limit(self, found: Frontier, l1: Ints) -> Floats:
+        limit = found.limit(l1)
+        return limit if self.known is None else np.minimum(limit, self.known.limit(l1))
 
-def _together(apart: Moving, found: Sequence[Shares], moving: Sequence[int], hop: Hop) -> Moving:
-    """With bundles: each one's figures in the column of its first operand, zeros in those of its others."""
-    values = {f.name: getattr(apart, f.name).copy() for f in fields(Moving)}
-    column = {operand: i for i, operand in enumerate(moving)}
-    for s in found:
-        at, first = np.nonzero(s.members), [column[i] for i in s.first.tolist()]
-        rows, columns = s.rows[at[0]], [column[i] for i in at[1].tolist()]
-        figures = {
-            "fixed": s.commands * hop.start,
-            "moved": s.count * hop.latency + s.bytes / hop.bytes_per_cycle,
-            "copies": s.count,
-            "near": s.bytes,
-            "deep": 0,
-            "commands": s.commands,
-            "tile": s.size,
-        }
-        for name, figure in figures.items():
-            values[name][rows, columns] = 0
-            values[name][s.rows, first] = figure
-    return Moving(**values)
+    def off(self, _way: int, _order: Sequence[str], rows: Ints) -> Floats:
+        return np.zeros(len(rows))
 
+    def most_off(self, _way: int) -> Floats:
+        return np.zeros(())
 
-class Weighed:
-    """Figures of one loop order, rows being grid positions, columns the moving operands."""
-
-    def __init__(self, search: Search, moving: Moving, repeat: Any, base: Ints) -> None:
-        self.objective = search.objective
-        self.copies = moving.copies * repeat
-        self.moved = moving.moved * repeat
-        self.first = self.moved / np.maximum(self.copies, 1)
-        self.fixed = (moving.fixed * repeat).sum(-1)
-        self.near, self.deep = (moving.near * repeat).sum(-1), (moving.deep * repeat).sum(-1)
-        self.transfers = (moving.commands * repeat).sum(-1)
-        self.compute, self.tiles, self.base, self.tile = search.compute, search.tiles, base, moving.tile
-        self.far, self.half, self.staged, self.stage = search.far, search.half, search.staged, search.stage
-
-    def take(self, rows: Ints) -> Weighed:
-        """Some rows only."""
-        part = object.__new__(Weighed)
-        part.objective, part.far, part.stage = self.objective, self.far, self.stage
-        for name in (
-            "copies",
-            "moved",
-            "first",
-            "fixed",
-            "near",
-            "deep",
-            "transfers",
-            "compute",
-            "tiles",
-            "base",
-            "tile",
-            "half",
-            "staged",
-        ):
-            setattr(part, name, getattr(self, name)[rows])
-        return part
-
-    def streams(self) -> list[int]:
-        """Operands of which some tiling copies more than one tile."""
-        return [int(i) for i in np.flatnonzero((self.copies > 1).any(axis=0))]
-
-    def least(self) -> Floats:
-        """The objective with every operand double-buffered."""
-        many = self.copies > 1
-        hidden = np.where(many, self.moved - self.first, 0)
-        beside = np.maximum(hidden @ (1 - self.far), hidden @ self.far)
-        waited = self.fixed + np.where(many, self.first, self.moved).sum(-1)
-        return np.asarray(self._primary(whole_cycles(waited + np.maximum(self.compute, beside))))
-
-    def _primary(self, cycles: Any) -> Any:
-        o = self.objective
-        rest = o.near * self.near + o.deep * self.deep + o.tiles * self.tiles
-        return o.cycles * cycles + (rest[:, None] if cycles.ndim == 2 else rest)
-
-    def points(self, bits: Floats, l1: int) -> tuple[Ints, Floats, Ints, Ints] | None:
-        """(L1, keys, row, column of `bits`) of what fits."""
-        size = self.base[:, None] + np.rint(self.tile @ bits).astype(np.int64)
-        wasted = (self.copies <= 1).astype(float) @ bits > 0  # one copy needs no second buffer
-        if self.objective.double:
-            wasted |= ((self.copies > 1) * (1 - self.far)) @ (1 - bits) > 0
-        if self.stage is not None:
-            wasted |= self.staged[:, None] + self.half @ bits > self.stage
-        row, column = np.nonzero(~wasted & (size <= l1))
-        if not len(row):
-            return None
-        hidden = self.moved - self.first
-        near, deep = (hidden * (1 - self.far)) @ bits, (hidden * self.far) @ bits
-        waited = self.fixed[:, None] + self.moved.sum(-1)[:, None] - near - deep
-        cycles = whole_cycles(waited + np.maximum(self.compute[:, None], np.maximum(near, deep)))
-        primary = self._primary(cycles)[row, column]
-        moved = (self.near + self.deep)[row]
-        keys = np.stack([primary, cycles[row, column], moved, self.transfers[row]], axis=-1)
-        return size[row, column], keys, row, column
-
-
-def _limit(found: Frontier, known: Frontier | None, l1: Ints) -> Floats:
-    limit = found.limit(l1)
-    return limit if known is None else np.minimum(limit, known.limit(l1))
-
-
-def _commands(t: OperandTraffic, level: str) -> Any:
-    if level != "l3":
-        return t.far["l2_l1"].commands
-    return t.dense["l2_l1"].commands + t.far["l3_l2"].commands
-
-
-def whole_cycles(cycles: Any) -> Any:
-    """Rounded up, what sums of fractions leave aside."""
-    return np.ceil(np.round(cycles, 6))
+    def added(self, found: Frontier, part: Part, search: Search) -> Frontier:
+        part = part.take(part.keys[:, 0] <= self.limit(found, part.l1))
+        return merged([found, frontier(part.l1, part.keys, part.names(search.entries))])

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from tiler.bundles import WAYS
 from tiler.cost import Floats
 from tiler.first_copies import COLUMNS, Points, added
 from tiler.grid import Ints
 from tiler.levelled import levelled
 from tiler.objective import Objective
-from tiler.search import CHUNK, NAMES, Search, Weighed
 from tiler.space import Space
+from tiler.walk import NAMES, Part, walked
+from tiler.weighing import Search
 
 NONE = 2.0**40  # bytes, where nothing can start early
 
@@ -37,12 +37,8 @@ def search_points(
     if not len(entries):
         return found
     search = Search(space, l1, levels, None, entries, objective)
-    ways = [_Points(search, early, number, way) for way in search.ways]
-    for whole in (False, True):
-        for n, order in enumerate(space.orders):
-            for way in ways:
-                found = way.add_order(found, n, order, whole)
-    return found
+    wanted = _Early(search, early, number)
+    return walked(search, _Curves(found, objective.cycles, early.cap), wanted).found
 
 
 def no_points() -> Points:
@@ -50,13 +46,40 @@ def no_points() -> Points:
     return Points(np.zeros((0, len(COLUMNS))), np.zeros((0, NAMES + 1), np.int64))
 
 
-class _Points:
-    """Weighs the tilings of one implementation, order by order. Tables in rows of the search's entries, what does not
-    depend on the order of loops made once."""
+class _Early:
+    """Gathers what may be best with first copies that start early, of one implementation."""
 
-    def __init__(self, search: Search, early: Early, number: int, way: int) -> None:
-        self.search, self.cap, self.number, self.weight = search, early.cap, number, search.objective.cycles
-        self.way, moving = way, search.ways[way]
+    def __init__(self, search: Search, early: Early, number: int) -> None:
+        self.ways = {way: _Firsts(search, early, way) for way in search.ways}
+        self.number = number
+
+    def limit(self, found: _Curves, l1: Ints) -> Floats:
+        return found.limit(l1)
+
+    def off(self, way: int, order: Sequence[str], rows: Ints) -> Floats:
+        return self.ways[way].off(order, rows)
+
+    def most_off(self, way: int) -> Floats:
+        return self.ways[way].most_off
+
+    def added(self, found: _Curves, part: Part, search: Search) -> _Curves:
+        firsts = self.ways[part.way]
+        once = firsts.outermost(part.order, part.rows)
+        gain = firsts.gain[part.rows, None] + (firsts.begins[part.rows] * once) @ part.bits
+        best = part.keys[:, 0] - firsts.weight * gain[part.at, part.column]
+        part = part.take(np.flatnonzero(best <= found.limit(part.l1)))
+        names = part.names(search.entries)
+        ids = np.concatenate([np.full((len(names), 1), self.number), names], axis=1)
+        new = Points(firsts.table(part, once), ids)
+        return found.added(new.take(~found.beaten(new)))
+
+
+class _Firsts:
+    """First copies under one way of bundling. Tables in rows of the search's entries."""
+
+    def __init__(self, search: Search, early: Early, way: int) -> None:
+        self.search, self.cap, self.weight = search, early.cap, search.objective.cycles
+        moving = search.ways[way]
         able = np.array([early.able[i] for i in search.moving], bool)
         self.near = ~search.far.astype(bool)
         alone = (moving.copies <= 1) & able
@@ -71,71 +94,39 @@ class _Points:
             cut = sum((self.split[a].astype(int) for a in search.space.reads[i]), np.zeros(len(alone), int))
             self.once[:, j] = able[j] & (cut == 1)
         self.begins = first * self.once
+        self.most_off: Floats = self.weight * (self.gain + self.begins.sum(-1)) * (1 + 1e-12)
 
-    def add_order(self, found: Points, number: int, order: Sequence[str], whole: bool) -> Points:
-        """`found` with the tilings of one loop order: all choices of double buffers, or (not `whole`) none and all."""
-        s = self.search
-        weighed = s.weighed(order, self.way)
-        once = self._outermost(order)
-        most = self.weight * (self.gain + (self.begins * once).sum(-1))
-        curves = _Curves(found, self.weight, self.cap)
-        keep = np.flatnonzero((weighed.base <= s.l1) & (weighed.least() - most <= curves.limit(weighed.base)))
-        for start in range(0, len(keep), CHUNK):
-            rows = keep[start : start + CHUNK]
-            part = weighed.take(rows)
-            masks = s.masks(part.streams())
-            bits = np.array([[m >> i & 1 for m in masks] for i in s.moving], float).reshape(-1, len(masks))
-            if not whole:
-                bits, masks = bits[:, [0, -1]], [masks[0], masks[-1]]
-            points = part.points(bits, s.l1)
-            if points is None:
-                continue
-            l1, keys, at, column = points
-            gain = self.gain[rows, None] + (self.begins[rows] * once[rows]) @ bits
-            best = keys[:, 0] - self.weight * gain[at, column]
-            able = np.flatnonzero(best <= curves.limit(l1))
-            l1, keys, at, column = l1[able], keys[able], at[able], column[able]
-            row = rows[at]
-            new = self._points(part, bits, once[row], row, l1, keys, at, column)
-            ids = [
-                np.full(len(at), self.number),
-                np.full(len(at), number * WAYS + self.way),
-                s.entries[row],
-                np.array(masks)[column],
-            ]
-            points_ = Points(new, np.stack(ids, axis=1))
-            found = added(found, points_.take(~curves.beaten(points_)), self.weight)
-            curves = _Curves(found, self.weight, self.cap)
-        return found
+    def off(self, order: Sequence[str], rows: Ints) -> Floats:
+        """What hiding all first copies takes off the objective, at some rows."""
+        begun = (self.begins[rows] * self.outermost(order, rows)).sum(-1)
+        return np.asarray(self.weight * (self.gain[rows] + begun))
 
-    def _points(
-        self, part: Weighed, bits: Floats, once: Any, row: Ints, l1: Ints, keys: Floats, at: Ints, column: Ints
-    ) -> Floats:
-        """The table of some points: of `part` rows `at` and columns `column` of `bits`, entries `row`."""
-        double = (bits.T[column] > 0) & self.near
-        begun = double & once & self.once[row]
-        tile = self.tile[row]
-        copies = part.copies[at]
-        hidden = ((part.moved - part.first)[at] * double).sum(-1)
+    def table(self, part: Part, once: Any) -> Floats:
+        """The table of points of some tilings."""
+        row, at, figures = part.rows[part.at], part.at, part.weighed
+        double = (part.bits.T[part.column] > 0) & self.near
+        begun = double & once[at] & self.once[row]
+        tile, copies = self.tile[row], figures.copies[at]
+        hidden = ((figures.moved - figures.first)[at] * double).sum(-1)
         streams = ((copies <= 1) | double).all(-1)
         columns = {
-            "l1": l1,
-            "cycles": keys[:, 1],
-            "rest": keys[:, 0] - self.weight * keys[:, 1],
-            "moved": keys[:, 2],
-            "transfers": keys[:, 3],
-            "gain": self.gain[row] + (part.first[at] * begun).sum(-1),
+            "l1": part.l1,
+            "cycles": part.keys[:, 1],
+            "rest": part.keys[:, 0] - self.weight * part.keys[:, 1],
+            "moved": part.keys[:, 2],
+            "transfers": part.keys[:, 3],
+            "gain": self.gain[row] + (figures.first[at] * begun).sum(-1),
             "least": np.minimum(self.least[row], _least(tile, begun)),
             "most": self.bytes[row] + (tile * begun).sum(-1),
-            "hide": np.where(streams, np.clip(part.compute[at] - hidden, 0.0, self.cap), 0.0),
+            "hide": np.where(streams, np.clip(figures.compute[at] - hidden, 0.0, self.cap), 0.0),
         }
         return np.stack([columns[c] for c in COLUMNS], axis=1)
 
-    def _outermost(self, order: Sequence[str]) -> Any:
-        """Where each operand's tiles change with the outermost split loop."""
-        outermost = np.full(len(self.gain), len(order))
+    def outermost(self, order: Sequence[str], rows: Ints) -> Any:
+        """Where each operand's tiles change with the outermost split loop, at some rows."""
+        outermost = np.full(len(rows), len(order))
         for k, axis in reversed(list(enumerate(order))):
-            outermost[self.split[axis]] = k
+            outermost[self.split[axis][rows]] = k
         reads = [self.search.space.reads[i] for i in self.search.moving]
         along = np.array([[a in r for r in reads] for a in order] + [[False] * len(reads)], bool)
         return along.reshape(len(order) + 1, len(reads))[outermost]
@@ -150,9 +141,13 @@ class _Curves:
     """What some points reach within each size: all of them, and those that hide enough for any call."""
 
     def __init__(self, points: Points, weight: float, cap: float) -> None:
-        self.weight = weight
+        self.found, self.weight, self.cap = points, weight, cap
         self.all = _Curve(points, weight)
         self.hiding = _Curve(points.take(points.column("hide") >= cap), weight)
+
+    def added(self, new: Points) -> _Curves:
+        """With some points."""
+        return _Curves(added(self.found, new, self.weight), self.weight, self.cap) if len(new) else self
 
     def limit(self, l1: Ints) -> Floats:
         """A cost that makes a tiling of each size superfluous even if all its first copies are hidden."""

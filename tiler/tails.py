@@ -14,7 +14,7 @@ from tiler.cost import Floats
 from tiler.first_copies import Points, Tiling, most_bytes, most_gain, overhead
 from tiler.options import CallOptions
 from tiler.schedule import BoundOperand
-from tiler.search import whole_cycles
+from tiler.weighing import whole_cycles
 
 
 @dataclass(frozen=True, slots=True)
