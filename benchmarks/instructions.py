@@ -25,7 +25,7 @@ from fusion_engine.graph import FusedGraph
 from fusion_engine.kernels.descriptor import Implementation, Kernel
 from gap_fuse.proof.tiles.building import COMPILER
 from gap_fuse.proof.tiles.l1 import L1
-from gap_fuse.proof.tiles.running import TiledRun
+from gap_fuse.proof.tiles.running import BoundKernel, Setting, TiledRun
 from tiler.bound import BoundAxis, BoundCall
 from tiler.emit.fill import Tile
 from tiler.emit.sources import KernelSource, common_headers, kernel_source
@@ -113,10 +113,10 @@ class _Kind:
 class _Recorder(TiledRun):
     """Keeps what each tile is called with instead of calling it; tiles with the same numbers once."""
 
-    def record(self, tiles: Mapping[str, int]) -> tuple[dict[bytes, _Kind], Counter[bytes]]:
+    def record(self) -> tuple[dict[bytes, _Kind], Counter[bytes]]:
         self.kinds: dict[bytes, _Kind] = {}
         self.times: Counter[bytes] = Counter()
-        self.all_tiles(tiles)
+        self.all_tiles()
         return self.kinds, self.times
 
     def _junk(self, count: int, dtype: np.dtype) -> np.ndarray:
@@ -163,17 +163,20 @@ def _image(pointers: Sequence[tuple[str, int]], l1: L1) -> tuple[bytes, bytes]:
     return image, b"".join(struct.pack("II", at, places[name]) for name, at in pointers)
 
 
+def _recorder(kernel: Kernel, case: Case, tiles: Mapping[str, int]) -> _Recorder:
+    call = BoundKernel(kernel, case.implementation, case.call.operands, *case.bound)
+    return _Recorder(call, Setting(tiles, CORES))
+
+
 def measure(kernel: Kernel, cases: Sequence[Case]) -> list[list[Measured]]:
     """Of each case, each tiling's formula and instructions, in order. Raises NoValgrindError."""
     if not HEADER.is_file() or shutil.which("valgrind") is None:
         raise NoValgrindError("valgrind with its headers is not installed")
-    runs = [
-        _Recorder(kernel, c.implementation, *c.bound, c.call.operands, CORES, np.random.default_rng(0), FLAGS)
-        for c in cases
-    ]
-    recorded = [[(tiles, *run.record(tiles)) for tiles in c.tilings] for run, c in zip(runs, cases, strict=True)]
+    recorded = [[(tiles, *_recorder(kernel, c, tiles).record()) for tiles in c.tilings] for c in cases]
     known = [{n: k for _, kinds, _ in one for n, k in kinds.items()} for one in recorded]
-    counted = iter(_count(kernel, [r.source for r in runs], [k for kinds in known for k in kinds.values()]))
+    counted = iter(
+        _count(kernel, [_recorder(kernel, c, {}).source for c in cases], [k for kinds in known for k in kinds.values()])
+    )
     found: list[list[Measured]] = []
     for one, kinds in zip(recorded, known, strict=True):
         instructions = {n: next(counted) for n in kinds}

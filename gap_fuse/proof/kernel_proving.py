@@ -17,7 +17,7 @@ from gap_fuse.comparing import difference
 from gap_fuse.proof.cycles import odd_cycles, tile_cycles
 from gap_fuse.proof.judging import ULP
 from gap_fuse.proof.kernel_calls import KernelCall
-from gap_fuse.proof.tiles import Declined, StrayAccess, bind_kernel, in_place, run_team
+from gap_fuse.proof.tiles import BoundKernel, Setting, StrayAccess, bind_kernel, in_place, run_team
 from gap_fuse.proof.tiles.building import FLAGS
 from tiler.bound import BoundAxis, BoundCall
 
@@ -62,28 +62,50 @@ def prove_implementation(
         if isinstance(bound, str):
             proof.declined[bound] = proof.declined.get(bound, 0) + 1
             continue
-        proof.calls += 1
-        proof.failures += list(dict.fromkeys(odd_cycles(bound[1])))
-        _note_cycles(proof, bound[1])
-        over = in_place(bound[1])
-        for tile in tilings(bound[1], rng):
-            for pair in (None, *([over[proof.in_place % len(over)]] if over else [])):
-                message = _run(kernel, implementation, call, bound[1], tile, orders, rng, flags, proof, pair)
-                if message is not None:
-                    where = f", {pair[0]} in place of {pair[1]}," if pair else ""
-                    shown = f"{message} at {_shown(bound[1], tile)}{where}; the call: {_described(call)}"
-                    proof.failures.append(shown)
-                if proof.failures:
-                    return proof
-    if not proof.runs:
-        reasons = "; ".join(proof.declined) or "no call of it could be drawn: give its rule `draw` ranges"
-        proof.failures.append(f"never run: {reasons}")
-    if proof.cores == 1 and proof.unshared >= WORTH_SHARING:
-        proof.failures.append(
-            f"only one core ever writes, but `cycles` says that a team saves {proof.unshared:.0f} of them in one tile: "
-            "share the axis `team` with gf_share"
-        )
+        taken = BoundKernel(kernel, implementation, call.operands, *bound)
+        proof.failures += _prove_call(taken, call, rng, tuple(flags), proof)
+        if proof.failures:
+            return proof
+    proof.failures += [*_never_run(proof), *_never_shared(proof)]
     return proof
+
+
+def _prove_call(
+    taken: BoundKernel, call: KernelCall, rng: np.random.Generator, flags: tuple[str, ...], proof: ImplementationProof
+) -> list[str]:
+    """What is wrong with one call, in each of its tilings in place of an operand too; the first wrong run ends it."""
+    bound = taken.bound
+    proof.calls += 1
+    _note_cycles(proof, bound)
+    odd = list(dict.fromkeys(odd_cycles(bound)))
+    over = in_place(bound)
+    for tile in tilings(bound, rng):
+        for pair in (None, *([over[proof.in_place % len(over)]] if over else [])):
+            cores, seed = int(rng.choice([1, 3, 8])), int(rng.integers(2**31))
+            reused = {} if pair is None else dict([pair])
+            message = _run(taken, Setting(tile, cores, seed, flags, reused), proof)
+            if message is not None:
+                where = f", {pair[0]} in place of {pair[1]}," if pair else ""
+                return [*odd, f"{message} at {_shown(bound, tile)}{where}; the call: {_described(call)}"]
+            if odd:
+                return odd
+    return odd
+
+
+def _never_run(proof: ImplementationProof) -> list[str]:
+    if proof.runs:
+        return []
+    reasons = "; ".join(proof.declined) or "no call of it could be drawn: give its rule `draw` ranges"
+    return [f"never run: {reasons}"]
+
+
+def _never_shared(proof: ImplementationProof) -> list[str]:
+    if proof.cores != 1 or proof.unshared < WORTH_SHARING:
+        return []
+    return [
+        f"only one core ever writes, but `cycles` says that a team saves {proof.unshared:.0f} of them in one tile: "
+        "share the axis `team` with gf_share"
+    ]
 
 
 def _note_cycles(proof: ImplementationProof, bound: BoundCall) -> None:
@@ -129,54 +151,25 @@ def _count(bound: BoundCall, tile: Mapping[str, int]) -> int:
     return prod(-(-n // max(tile[a], 1)) for a, n in bound.extents.items())
 
 
-def _run(
-    kernel: Kernel,
-    implementation: Implementation,
-    call: KernelCall,
-    bound: BoundCall,
-    tile: Mapping[str, int],
-    orders: Mapping[str, Sequence[int]] | None,
-    rng: np.random.Generator,
-    flags: Sequence[str],
-    proof: ImplementationProof,
-    reused: tuple[str, str] | None,
-) -> str | None:
-    """Compute one call in tiles of that size, a result in place of an operand (`reused`); what is wrong, or None."""
-    cores, seed = int(rng.choice([1, 3, 8])), int(rng.integers(2**31))
+def _run(call: BoundKernel, setting: Setting, proof: ImplementationProof) -> str | None:
+    """Compute a call; what is wrong, or None."""
     try:
-        got, team = run_team(
-            kernel,
-            implementation,
-            call.operands,
-            call.attrs,
-            tile,
-            cores,
-            call.results,
-            orders,
-            seed,
-            call.dtypes,
-            flags,
-            {} if reused is None else dict([reused]),
-        )
-    except Declined as e:
-        proof.declined[str(e)] = proof.declined.get(str(e), 0) + 1
-        return None
+        got, team = run_team(call, setting)
     except (StrayAccess, GapFuseError) as e:
         return str(e)
+    tiles = setting.tiles
     proof.runs += 1
     proof.cores, proof.unshared = max(proof.cores, team.busy), max(proof.unshared, team.unshared)
-    proof.in_place += reused is not None
-    proof.ragged += any(n % tile[a] for a, n in bound.extents.items() if tile[a])
+    proof.in_place += bool(setting.reused)
+    proof.ragged += any(n % tiles[a] for a, n in call.bound.extents.items() if tiles[a])
     try:
-        return _compared(kernel, call, bound, got, proof)
+        return _compared(call, got, proof)
     except GapFuseError as e:
         return str(e)
 
 
-def _compared(
-    kernel: Kernel, call: KernelCall, bound: BoundCall, got: Mapping[str, np.ndarray], proof: ImplementationProof
-) -> str | None:
-    wanted, magnitude = expected(kernel, call, bound)
+def _compared(call: BoundKernel, got: Mapping[str, np.ndarray], proof: ImplementationProof) -> str | None:
+    wanted, magnitude = expected(call)
     for name, reference_value in wanted.items():
         value = got[name]
         if value.shape != reference_value.shape or value.dtype != reference_value.dtype:
@@ -197,12 +190,12 @@ def _compared(
     return None
 
 
-def expected(kernel: Kernel, call: KernelCall, bound: BoundCall) -> tuple[dict[str, np.ndarray], float]:
+def expected(call: BoundKernel) -> tuple[dict[str, np.ndarray], float]:
     """What the reference answers, by result, and the largest magnitude of what it adds up."""
-    plain = _answer(kernel, call.operands, bound)
+    plain = _answer(call.kernel, call.operands, call.bound)
     absolute = {n: np.abs(v) if v.dtype.kind == "f" else v for n, v in call.operands.items()}
     try:
-        summed = _answer(kernel, absolute, bound)
+        summed = _answer(call.kernel, absolute, call.bound)
     except Exception:  # magnitudes that the reference does not take say nothing
         summed = plain
     arrays = [*plain.values(), *summed.values(), *call.operands.values()]

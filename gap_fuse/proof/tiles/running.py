@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from math import prod
@@ -16,7 +16,7 @@ from fusion_engine.graph import FusedGraph, resolve_storage
 from fusion_engine.kernels.descriptor import Implementation, Kernel
 from gap_fuse.proof.tiles.building import FLAGS, Library, library, structure
 from gap_fuse.proof.tiles.l1 import L1
-from gap_fuse.proof.tiles.one_call import Attrs, Operands, Orders, bind_kernel
+from gap_fuse.proof.tiles.one_call import Operands
 from gap_fuse.proof.tiles.sharing import busy_cores, check_sharing, written_alone
 from tiler.bound import BoundCall
 from tiler.emit.affine import number
@@ -26,9 +26,31 @@ from tiler.emit.fill import Tile, member_value
 from tiler.emit.pack import pack
 from tiler.schedule import BoundOperand
 
+Boxes = Mapping[str, tuple[DimBox, ...]]
 
-class Declined(Exception):  # noqa: N818
-    """The implementation does not take the call; the message says why."""
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundKernel:
+    """One call of an implementation: its operands (logical arrays by name, variadic ones x0, x1, ...; absent ones left
+    out), and what `bind_kernel` makes of it."""
+
+    kernel: Kernel
+    implementation: Implementation
+    operands: Operands
+    graph: FusedGraph
+    bound: BoundCall
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """How a call is run: in tiles of `tiles` (axes left out are whole), by so many `cores`, with their sequence and all
+    junk out of `seed`, compiled with `flags`, results lying on an operand as `reused` says (see `in_place`)."""
+
+    tiles: Mapping[str, int] = field(default_factory=dict)
+    cores: int = 8
+    seed: int = 0
+    flags: tuple[str, ...] = FLAGS
+    reused: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,87 +62,39 @@ class Team:
     unshared: float
 
 
-def run_tiled(
-    kernel: Kernel,
-    implementation: Implementation,
-    operands: Operands,
-    attrs: Attrs,
-    tiles: Mapping[str, int] | None = None,
-    cores: int = 8,
-    results: Mapping[str, Sequence[int]] | None = None,
-    orders: Orders | None = None,
-    seed: int = 0,
-    dtypes: Mapping[str, str] | None = None,
-    flags: Sequence[str] = FLAGS,
-    reused: Mapping[str, str] | None = None,
-) -> dict[str, np.ndarray]:
-    """The results (logical order) of the compiled C, computed in tiles of `tiles` (axes left out are whole).
+def run_team(call: BoundKernel, setting: Setting) -> tuple[dict[str, np.ndarray], Team]:
+    """The results (logical order) of the compiled C, computed in tiles, and how the team shared the work.
 
-    Operands are logical arrays by name (variadic ones x0, x1, ...; absent ones left out). Reduction axes of an
-    accumulating implementation run innermost with first/last. Cores run one after the other in random order. Tiles,
-    scratch and sums stand between guards in L1 and start as junk; a write outside them, or into an operand, fails.
-    Operands of `reads_at` hold junk in the other calls. Raises Declined where the implementation does not take the
-    call, StrayAccess for such a write. `results`, `orders`: see `bind_kernel`; `flags`: the compiler's; `reused`:
-    results that lie on an operand (see `in_place`).
+    Reduction axes of an accumulating implementation run innermost with first/last. Cores run one after the other in
+    random order. Tiles, scratch and sums stand between guards in L1 and start as junk. Operands of `reads_at` hold junk
+    in the other calls. Raises StrayAccess for a write outside the tiles, or into an operand, and where two cores write
+    one element.
     """
-    given = tiles, cores, results, orders, seed, dtypes, flags, reused
-    return run_team(kernel, implementation, operands, attrs, *given)[0]
-
-
-def run_team(
-    kernel: Kernel,
-    implementation: Implementation,
-    operands: Operands,
-    attrs: Attrs,
-    tiles: Mapping[str, int] | None = None,
-    cores: int = 8,
-    results: Mapping[str, Sequence[int]] | None = None,
-    orders: Orders | None = None,
-    seed: int = 0,
-    dtypes: Mapping[str, str] | None = None,
-    flags: Sequence[str] = FLAGS,
-    reused: Mapping[str, str] | None = None,
-) -> tuple[dict[str, np.ndarray], Team]:
-    """What `run_tiled` answers, and how the team shared the work; StrayAccess too where two cores write one element."""
-    bound = bind_kernel(kernel, implementation, operands, attrs, results, orders, dtypes)
-    if isinstance(bound, str):
-        raise Declined(bound)
-    rng = np.random.default_rng(seed)
-    run = TiledRun(kernel, implementation, *bound, operands, cores, rng, tuple(flags), reused)
-    return run.all_tiles(tiles or {}), Team(run.busy, run.unshared)
+    run = TiledRun(call, setting)
+    return run.all_tiles(), Team(run.busy, run.unshared)
 
 
 class TiledRun:
     """One call in tiles; `_call` runs the C of one."""
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        implementation: Implementation,
-        graph: FusedGraph,
-        bound: BoundCall,
-        operands: Operands,
-        cores: int,
-        rng: np.random.Generator,
-        flags: tuple[str, ...],
-        reused: Mapping[str, str] | None = None,
-    ) -> None:
-        self.kernel, self.implementation, self.graph, self.bound = kernel, implementation, graph, bound
-        self.cores, self.rng, self.reused = cores, rng, reused or {}
+    def __init__(self, call: BoundKernel, setting: Setting) -> None:
+        self.kernel, self.implementation = call.kernel, call.implementation
+        self.graph, self.bound = call.graph, call.bound
+        self.setting, self.cores, self.reused = setting, setting.cores, setting.reused
+        self.rng = np.random.default_rng(setting.seed)
         self.calls, self.busy, self.unshared = 0, 0, 0.0
         self.sizes: Mapping[str, int] = {}  # of the tile at hand, as formulas read them
-        self.operands = {o.name: o for o in bound.operands}
+        self.operands = {o.name: o for o in call.bound.operands}
         self.variadic = sum(
-            f"{o.name}{i}" in operands for o in kernel.inputs if o.variadic for i in range(len(operands))
+            f"{o.name}{i}" in call.operands for o in call.kernel.inputs if o.variadic for i in range(len(call.operands))
         )
-        self.members = args_members(kernel, implementation, self.variadic)
+        self.members = args_members(call.kernel, call.implementation, self.variadic)
         self.structure = structure(self.members)
-        self.flags = flags
-        self.far = {o.name: self._home(o, operands) for o in bound.operands}
+        self.far = {o.name: self._home(o, call.operands) for o in call.bound.operands}
 
     @cached_property
     def library(self) -> Library:
-        return library(self.kernel, self.implementation, dict(self.bound.attrs), self.variadic, self.flags)
+        return library(self.kernel, self.implementation, dict(self.bound.attrs), self.variadic, self.setting.flags)
 
     # ---- homes of the operands ----
 
@@ -141,10 +115,10 @@ class TiledRun:
 
     # ---- loops ----
 
-    def all_tiles(self, tiles: Mapping[str, int]) -> dict[str, np.ndarray]:
+    def all_tiles(self) -> dict[str, np.ndarray]:
         over = self.bound.accumulate.over if self.bound.accumulate else ()
         extents = self.bound.extents
-        sizes = {a: tiles.get(a, n) or 1 for a, n in extents.items()}
+        sizes = {a: self.setting.tiles.get(a, n) or 1 for a, n in extents.items()}
         outer = {a: (sizes[a] if a not in over else extents[a]) for a in extents}
         for position in _positions(extents, outer):
             self._outer_tile({**position}, over, sizes)
@@ -161,31 +135,46 @@ class TiledRun:
         ranges = {a: AxisRange(number(at), number(n)) for a, (at, n) in position.items()}
         boxes = {n: operand_box(o, ranges, self.bound.extents) for n, o in self.operands.items()}
         tile = Tile(self.kernel, self.operands, boxes, ranges, self.bound.attrs)
+        self.sizes = self._sizes(position, boxes)
         l1 = L1(self.rng)
-        for name, o in self.operands.items():
-            if name in self.reused:
-                l1.place_over(name, self.reused[name])
-                continue
-            data = self._outgoing(o, boxes[name]) if o.role == "out" else self._incoming(o, boxes[name], first, last)
-            l1.place(name, data)
-        environment = {a: n for a, (_, n) in position.items()} | {"cores": self.cores}
-        for n, box in boxes.items():
-            environment |= {f"{n}_{d}": b.extent.const for d, b in zip(self.operands[n].dims, box, strict=True)}
-        for s in self.bound.scratch:
-            size = -(-int(evaluate(s.bytes, environment)) // 16) * 16
-            per_core = s.per == "core"
-            space = self._junk(size * (self.cores if per_core else 1), np.dtype(np.uint8))
-            l1.place(s.name, space, size if per_core else 0, working=True)
-        acc = self.bound.accumulate
-        if acc is not None:
-            junk = self._junk(self._sums(ranges), np.dtype(np.uint8))
-            l1.place(acc.name, junk if first else kept.bytes_of(acc.name), working=True)
-        self.sizes = environment
+        self._place_operands(l1, boxes, first, last)
+        self._place_scratch(l1)
+        self._place_sums(l1, ranges, None if first else kept)
         self._call(tile, l1, first, last)
         for name, o in self.operands.items():
             if o.role == "out" and (last or self._runs_along(o)):
                 _view(o, boxes[name], self.far[name])[...] = l1.array(name)
         return l1
+
+    def _sizes(self, position: Mapping[str, tuple[int, int]], boxes: Boxes) -> dict[str, int]:
+        """The names of `cycles` and `scratch` in this tile."""
+        found = {a: n for a, (_, n) in position.items()} | {"cores": self.cores}
+        for n, box in boxes.items():
+            found |= {f"{n}_{d}": b.extent.const for d, b in zip(self.operands[n].dims, box, strict=True)}
+        return found
+
+    def _place_operands(self, l1: L1, boxes: Boxes, first: bool, last: bool) -> None:
+        for name, o in self.operands.items():
+            if name in self.reused:
+                l1.place_over(name, self.reused[name])
+            else:
+                incoming = o.role != "out"
+                data = self._incoming(o, boxes[name], first, last) if incoming else self._outgoing(o, boxes[name])
+                l1.place(name, data)
+
+    def _place_scratch(self, l1: L1) -> None:
+        for s in self.bound.scratch:
+            size = -(-int(evaluate(s.bytes, self.sizes)) // 16) * 16
+            per_core = s.per == "core"
+            space = self._junk(size * (self.cores if per_core else 1), np.dtype(np.uint8))
+            l1.place(s.name, space, size if per_core else 0, working=True)
+
+    def _place_sums(self, l1: L1, ranges: Mapping[str, AxisRange], kept: L1 | None) -> None:
+        """Junk, or the sums that the tile before left."""
+        acc = self.bound.accumulate
+        if acc is not None:
+            junk = self._junk(self._sums(ranges), np.dtype(np.uint8))
+            l1.place(acc.name, junk if kept is None else kept.bytes_of(acc.name), working=True)
 
     def _runs_along(self, o: BoundOperand) -> bool:
         """Whether a result has its own part in each tile of the kept axes: a recurrence's sequence."""
