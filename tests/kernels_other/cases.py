@@ -6,12 +6,34 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from fusion_engine.fixed_point import multiplier, shift
-from fusion_engine.graph import CallAttr
 from tests.kernels_compute.cases import Case
+from tests.kernels_other.drawn import (
+    Rng,
+    any_index,
+    broadcast,
+    bytes_,
+    channelwise,
+    clamp,
+    extents,
+    floats,
+    integers,
+    scaling,
+    whole,
+    zero,
+)
+from tests.kernels_other.window_cases import (
+    avgpool_f32,
+    avgpool_i8,
+    global_f32,
+    global_i8,
+    image,
+    maxpool_f32,
+    maxpool_i8,
+    resize_f32,
+    resize_i8,
+    resize_nearest,
+)
 
-Rng = np.random.Generator
-Attrs = dict[str, CallAttr]
 EXPRESSIONS = [
     "mul(sigmoid(x0), x0)",
     "add(mul(x0, x1), 0.5)",
@@ -21,40 +43,6 @@ EXPRESSIONS = [
 ]
 REDUCTIONS = ["sum", "mean", "max", "min", "prod", "l1", "l2", "sumsquare", "logsum", "logsumexp"]
 CAST_TYPES = ["float32", "float16", "int8", "uint8", "int16", "uint16", "int32", "int64", "bool"]
-
-
-def extents(rng: Rng, least: int = 1, most: int = 4) -> tuple[int, ...]:
-    return tuple(int(rng.integers(1, 7)) for _ in range(rng.integers(least, most + 1)))
-
-
-def floats(rng: Rng, shape: tuple[int, ...]) -> np.ndarray:
-    return rng.standard_normal(shape).astype(np.float32) * np.float32(rng.choice([0.1, 1.0, 5.0]))
-
-
-def bytes_(rng: Rng, shape: tuple[int, ...]) -> np.ndarray:
-    values = rng.integers(-128, 128, shape)
-    return np.where(rng.random(shape) < 0.1, rng.choice([-128, 127], shape), values).astype(np.int8)
-
-
-def clamp(rng: Rng, whole: bool) -> Attrs:
-    lo, hi = sorted(rng.integers(-128, 128, 2).tolist())
-    if rng.random() < 0.5:
-        return {"lo": -128, "hi": 127} if whole else {"lo": -np.inf, "hi": np.inf}
-    return {"lo": lo, "hi": hi} if whole else {"lo": lo / 32, "hi": hi / 32}
-
-
-def zero(rng: Rng) -> int:
-    return int(rng.integers(-128, 128))
-
-
-def scaling(factor: float) -> Attrs:
-    return {"mul": int(multiplier(factor)), "shift": int(shift(factor))}
-
-
-def broadcast(rng: Rng, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """A shape that broadcasts to `shape`, sometimes of lower rank."""
-    kept = tuple(d if rng.random() < 0.6 else 1 for d in shape)
-    return kept[rng.integers(0, len(kept)) :] if rng.random() < 0.3 else kept
 
 
 def binary_f32(rng: Rng) -> Case:
@@ -108,64 +96,6 @@ def gather(rng: Rng) -> Case:
     return Case({"x": x, "indices": rng.integers(-d, d, k).astype(rng.choice(["int32", "int64"]))}, {})
 
 
-def image(rng: Rng, least: int = 1) -> tuple[int, int, int, int]:
-    n, c = int(rng.integers(1, 3)), int(rng.integers(1, 20))
-    return n, c, int(rng.integers(least, 10)), int(rng.integers(least, 10))
-
-
-def global_f32(rng: Rng) -> Case:
-    shape = image(rng)
-    return Case({"x": floats(rng, shape)}, {"factor": 1.0 / (shape[2] * shape[3])} | clamp(rng, False))
-
-
-def global_i8(rng: Rng) -> Case:
-    shape = image(rng)
-    attrs = scaling(rng.uniform(0.3, 3.0) / (shape[2] * shape[3])) | {"x_zero": zero(rng), "y_zero": zero(rng)}
-    return Case({"x": bytes_(rng, shape)}, attrs | clamp(rng, True))
-
-
-def window(rng: Rng) -> Attrs:
-    kernel = tuple(int(v) for v in rng.integers(1, 4, 2))
-    pads = tuple(int(rng.integers(0, kernel[i % 2])) for i in range(4))
-    return {
-        "kernel": kernel,
-        "strides": tuple(int(v) for v in rng.integers(1, 4, 2)),
-        "pads": pads,
-        "dilations": (1, 1),
-        "ceil_mode": int(rng.integers(0, 2)),
-    }
-
-
-def maxpool_f32(rng: Rng) -> Case:
-    return Case(
-        {"x": floats(rng, image(rng, 5))}, window(rng) | {"dilations": (1, int(rng.integers(1, 3)))} | clamp(rng, False)
-    )
-
-
-def maxpool_i8(rng: Rng) -> Case:
-    return Case(
-        {"x": bytes_(rng, image(rng, 5))}, window(rng) | {"dilations": (int(rng.integers(1, 3)), 1)} | clamp(rng, True)
-    )
-
-
-def avgpool_f32(rng: Rng) -> Case:
-    return Case(
-        {"x": floats(rng, image(rng, 5))},
-        window(rng) | {"count_include_pad": int(rng.integers(0, 2))} | clamp(rng, False),
-    )
-
-
-def avgpool_i8(rng: Rng) -> Case:
-    attrs = window(rng)
-    taps = int(np.prod(attrs["kernel"]))  # type: ignore[arg-type]
-    factors = rng.uniform(0.3, 3.0) / np.arange(1, taps + 1)
-    zeros = {"x_zero": zero(rng), "y_zero": zero(rng), "count_include_pad": int(rng.integers(0, 2))}
-    return Case(
-        {"x": bytes_(rng, image(rng, 5)), "mul": multiplier(factors), "shift": shift(factors)},
-        attrs | zeros | clamp(rng, True),
-    )
-
-
 def layernorm(rng: Rng) -> Case:
     shape = (*extents(rng, 0, 2), int(rng.integers(2, 40)))
     extra = {"gamma": floats(rng, shape[-1:]), "beta": floats(rng, shape[-1:])} if rng.random() < 0.7 else {}
@@ -214,17 +144,6 @@ def pad_mirror(rng: Rng) -> Case:
 def prelu_f32(rng: Rng) -> Case:
     shape = extents(rng)
     return Case({"x": floats(rng, shape), "slope": floats(rng, broadcast(rng, shape))}, {})
-
-
-def channelwise(rng: Rng, shape: tuple[int, ...]) -> tuple[int, ...]:
-    axis = int(rng.integers(0, len(shape)))
-    return tuple(d if i == axis and rng.random() < 0.8 else 1 for i, d in enumerate(shape))
-
-
-def integers(dtype: str, rng: Rng, shape: tuple[int, ...]) -> np.ndarray:
-    """Integers over the whole range of their type."""
-    info = np.iinfo(dtype)
-    return rng.integers(info.min, info.max, shape, dtype, endpoint=True)
 
 
 def quantize_linear(dtype: str) -> Callable[[Rng], Case]:
@@ -288,11 +207,6 @@ def topk_f32(rng: Rng) -> Case:
     return Case({"x": x}, {"count": int(rng.integers(1, d + 1)), "largest": int(rng.integers(0, 2))})
 
 
-def any_index(rng: Rng, extent: int, shape: tuple[int, ...]) -> np.ndarray:
-    """Indices of either sign, a few outside."""
-    return rng.integers(-extent - 1, extent + 1, shape).astype(rng.choice(["int32", "int64"]))
-
-
 def gather_elements(rng: Rng) -> Case:
     a, d, b = extents(rng, 3, 3)
     x = bytes_(rng, (a, d, b)) if rng.random() < 0.5 else floats(rng, (a, d, b))
@@ -325,32 +239,6 @@ def scatter_elements(rng: Rng) -> Case:
 def requantize_i8(rng: Rng) -> Case:
     attrs = scaling(rng.uniform(0.1, 4.0)) | {"x_zero": zero(rng), "y_zero": zero(rng)}
     return Case({"x": bytes_(rng, extents(rng))}, attrs | clamp(rng, True))
-
-
-def resized(rng: Rng, h: int, w: int) -> Attrs:
-    p, q = (int(v) for v in rng.integers(1, 14, 2))
-    half = rng.random() < 0.5
-    rows = (2 * h, h - p, 2 * p) if half else (h, 0, p)
-    columns = (2 * w, w - q, 2 * q) if half else (w, 0, q)
-    return {"extent": (p, q), "rows": rows, "columns": columns}
-
-
-def resize_f32(rng: Rng) -> Case:
-    shape = image(rng)
-    return Case({"x": floats(rng, shape)}, resized(rng, *shape[2:]))
-
-
-def resize_nearest(rng: Rng) -> Case:
-    shape = image(rng)
-    return Case({"x": bytes_(rng, shape) if rng.random() < 0.5 else floats(rng, shape)}, resized(rng, *shape[2:]))
-
-
-def resize_i8(rng: Rng) -> Case:
-    shape = image(rng)
-    attrs = resized(rng, *shape[2:])
-    factor = rng.uniform(0.5, 2.0) / (attrs["rows"][2] * attrs["columns"][2])  # type: ignore[index]
-    zeros = {"x_zero": zero(rng), "y_zero": zero(rng)}
-    return Case({"x": bytes_(rng, shape)}, attrs | scaling(float(factor)) | zeros | clamp(rng, True))
 
 
 def scale_shift_f32(rng: Rng) -> Case:
@@ -405,16 +293,9 @@ INTEGER_EXPRESSIONS = [
     "shiftright(x0, 3)",
 ]  # fmt: skip
 LOGIC = ["equal(x0, x1)", "greater(x0, x1)", "greaterorequal(x0, x1)", "less(x0, x1)", "lessorequal(x0, x1)"]
+
+
 LOGIC += ["and_(x0, x1)", "or_(x0, not_(x1))", "xor(x0, x1)"]
-
-
-def whole(rng: Rng, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
-    """Small ones, 0 among them, and the ends of the type."""
-    if dtype == "bool":
-        return rng.random(shape) < 0.5
-    ends = np.iinfo(dtype)
-    values = rng.integers(max(ends.min, -9), 10, shape, dtype=np.int64)
-    return np.where(rng.random(shape) < 0.1, rng.choice([ends.min, ends.max, -1], shape), values).astype(dtype)
 
 
 def map_int(rng: Rng) -> Case:

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from fusion_engine.fixed_point import multiplier, shift
 from tests.kernels_compute.cases import Case
-from tests.kernels_other.cases import Rng, bytes_, channelwise, extents, image, scaling, window, zero
+from tests.kernels_other.drawn import Rng, bytes_, channelwise, extents, scaling, zero
 from tests.kernels_other.onnx_model import node, run_nodes, run_quantised
 from tests.kernels_other.test_tiled import expected
+from tests.kernels_other.window_cases import image, window
 
 FULL = {"lo": -128, "hi": 127}
 SEEDS = st.integers(0, 2**32)

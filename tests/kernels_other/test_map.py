@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fusion_engine.kernels.references import load_module
 from tests.harness import run_tiled
 from tests.kernels_compute.cases import Case, kernel
-from tests.kernels_other.cases import floats
+from tests.kernels_other.drawn import floats
 from tests.kernels_other.test_tiled import expected
 from tests.tolerances import close_sums
 

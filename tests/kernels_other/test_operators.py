@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from onnx import helper
 
 from tests.kernels_compute.cases import Case
-from tests.kernels_other.cases import CASES, Rng, clamp, extents, floats, integers
+from tests.kernels_other.cases import CASES
+from tests.kernels_other.drawn import Rng, clamp, extents, floats, integers
 from tests.kernels_other.onnx_model import node, run_nodes, run_operator
 from tests.kernels_other.test_tiled import expected, magnitude
 from tests.tolerances import close_sums

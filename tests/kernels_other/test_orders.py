@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.harness import bind_kernel, run_tiled, tilings
 from tests.kernels_compute.cases import Case, kernel
-from tests.kernels_other.cases import bytes_, clamp, floats, zero
+from tests.kernels_other.drawn import bytes_, clamp, floats, zero
 from tests.kernels_other.test_tiled import expected
 
 TYPES = ["int8", "int16", "float32", "int64"]
