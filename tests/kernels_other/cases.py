@@ -9,7 +9,6 @@ import numpy as np
 from tests.kernels_compute.cases import Case
 from tests.kernels_other.drawn import (
     Rng,
-    any_index,
     broadcast,
     bytes_,
     channelwise,
@@ -20,6 +19,18 @@ from tests.kernels_other.drawn import (
     scaling,
     whole,
     zero,
+)
+from tests.kernels_other.movement_cases import (
+    copy,
+    expand,
+    fill,
+    gather,
+    gather_elements,
+    pad,
+    pad_mirror,
+    scatter_elements,
+    scatter_rows,
+    scatter_rows_f32,
 )
 from tests.kernels_other.window_cases import (
     avgpool_f32,
@@ -80,22 +91,6 @@ def cast(rng: Rng) -> Case:
     return Case({"x": wide.astype(have)}, {"have": have, "to": to})
 
 
-def copy(rng: Rng) -> Case:
-    dtype = str(rng.choice(["float32", "int8", "int32", "int64", "bool"]))
-    return Case({"x": rng.integers(0, 2 if dtype == "bool" else 100, extents(rng)).astype(dtype)}, {})
-
-
-def expand(rng: Rng) -> Case:
-    shape = extents(rng)
-    return Case({"x": floats(rng, broadcast(rng, shape))}, {"shape": shape})
-
-
-def gather(rng: Rng) -> Case:
-    a, d, b, k = (int(v) for v in rng.integers(1, 7, 4))
-    x = bytes_(rng, (a, d, b)) if rng.random() < 0.5 else floats(rng, (a, d, b))
-    return Case({"x": x, "indices": rng.integers(-d, d, k).astype(rng.choice(["int32", "int64"]))}, {})
-
-
 def layernorm(rng: Rng) -> Case:
     shape = (*extents(rng, 0, 2), int(rng.integers(2, 40)))
     extra = {"gamma": floats(rng, shape[-1:]), "beta": floats(rng, shape[-1:])} if rng.random() < 0.7 else {}
@@ -116,29 +111,6 @@ def map_f32(rng: Rng) -> Case:
     shape = extents(rng)
     more = {n: floats(rng, broadcast(rng, shape)) for n in ("x1", "x2") if n in expr}
     return Case({"x0": floats(rng, shape)} | more, {"expr": expr})
-
-
-def pad(dtype: str) -> Callable[[Rng], Case]:
-    def draw(rng: Rng) -> Case:
-        x = floats(rng, image(rng)) if dtype == "f32" else bytes_(rng, image(rng))
-        value = float(rng.integers(-3, 3)) if dtype == "f32" else zero(rng)
-        return Case({"x": x}, {"pads": tuple(int(v) for v in rng.integers(0, 4, 8)), "value": value})
-
-    return draw
-
-
-def fill(dtype: str) -> Callable[[Rng], Case]:
-    return lambda rng: Case(
-        {}, {"shape": extents(rng), "value": float(rng.integers(-3, 3)) if dtype == "f32" else zero(rng)}
-    )
-
-
-def pad_mirror(rng: Rng) -> Case:
-    shape = image(rng, 3)
-    return Case(
-        {"x": bytes_(rng, shape)},
-        {"pads": tuple(int(v) for v in rng.integers(0, 3, 4)), "mode": int(rng.integers(0, 3))},
-    )
 
 
 def prelu_f32(rng: Rng) -> Case:
@@ -205,35 +177,6 @@ def topk_f32(rng: Rng) -> Case:
     b, d = int(rng.integers(1, 7)), int(rng.integers(1, 20))
     x = rng.integers(-5, 6, (b, d)).astype(np.float32)  # many equal values
     return Case({"x": x}, {"count": int(rng.integers(1, d + 1)), "largest": int(rng.integers(0, 2))})
-
-
-def gather_elements(rng: Rng) -> Case:
-    a, d, b = extents(rng, 3, 3)
-    x = bytes_(rng, (a, d, b)) if rng.random() < 0.5 else floats(rng, (a, d, b))
-    return Case({"x": x, "indices": any_index(rng, d, (a, int(rng.integers(1, 9)), b))}, {})
-
-
-def scatter_rows(rng: Rng) -> Case:
-    lead, each = extents(rng, 1, 3), int(rng.integers(1, 6))
-    m = int(rng.integers(1, 7))
-    indices = np.stack([any_index(rng, e, (m,)).astype(np.int64) for e in lead], axis=1)
-    make = bytes_ if rng.random() < 0.5 else floats
-    x, updates = make(rng, (int(np.prod(lead)), each)), make(rng, (m, each))
-    return Case({"x": x, "indices": indices, "updates": updates, "extents": np.asarray(lead, np.int32)}, {})
-
-
-def scatter_rows_f32(rng: Rng) -> Case:
-    case = scatter_rows(rng)
-    wide = {n: v.astype(np.float32) if n in ("x", "updates") else v for n, v in case.operands.items()}
-    return Case(wide, {"mode": int(rng.integers(1, 5))})
-
-
-def scatter_elements(rng: Rng) -> Case:
-    a, d, b = extents(rng, 3, 3)
-    k = int(rng.integers(1, 7))
-    make = bytes_ if rng.random() < 0.5 else floats
-    operands = {"x": make(rng, (a, d, b)), "indices": any_index(rng, d, (a, k, b)), "updates": make(rng, (a, k, b))}
-    return Case(operands, {"extent": d})
 
 
 def requantize_i8(rng: Rng) -> Case:
