@@ -96,7 +96,7 @@ class _Builder:
         nodes = [self.view.nodes[n] for n in sorted(c.nodes)]
         origins = tuple(dict.fromkeys(o for n in nodes for o in n.origins))
         provenance = Provenance(c.rule, c.variant, c.evidence, origins)
-        local = {t.name: self.fresh(f"{c.produces[0]}.{t.name}") for t in c.temporaries}
+        local = {t.name: self.fresh(f"{c.produces[0]}.{t.name.rpartition('/')[2]}") for t in c.temporaries}
         for call in c.calls:
             solved = call_sizes(self.view, self.kernels, c, call, self.solved)
             if isinstance(solved, str):

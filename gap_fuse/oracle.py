@@ -18,6 +18,7 @@ _RUNNING = re.compile(
 )
 _CHECKING = re.compile(r"Node \((?P<name>.*?)\) Op \((?P<op>\S+?)\) \[\w+\] (?P<said>.*)")
 _STARTING = re.compile(r"^Exception during initialization: ")
+_RANGE = re.compile(r"\b(index|indices|indexes|out of (data )?(bounds?|range))\b", re.IGNORECASE)
 _PLACE = re.compile(r"^\S+\.(h|cc):\d+ \w+ ")
 
 
@@ -45,6 +46,7 @@ def words_of(error: Exception) -> str:
     text = _CODE.sub("", str(error).partition("\n")[0])
     found = _RUNNING.match(text) or _CHECKING.match(text)
     said = _PLACE.sub("", (found["said"] if found else _STARTING.sub("", text)).rpartition(" was false. ")[2])
+    said = said.strip() or "it does not say why, as of tensors without an element"
     if found is None:
         return said
     return f"{found['op']} `{found['name']}`: {said}" if found["name"] else f"{found['op']}: {said}"
@@ -78,9 +80,8 @@ def _answers(live: object, outputs: Sequence[str], sample: Mapping[str, np.ndarr
     try:
         return list(live.run(list(outputs), feeds))  # type: ignore[attr-defined]
     except Exception as e:  # as in `session`
+        words = words_of(e)
+        ranges = "drawn inputs may be out of range: give real ones with --inputs" if _RANGE.search(words) else None
         raise GapFuseError(
-            Diagnostic(
-                f"onnxruntime does not run the model on these inputs: {words_of(e)}",
-                help="drawn inputs may be out of range (indices, for one): give real ones with --inputs",
-            )
+            Diagnostic(f"onnxruntime does not run the model on these inputs: {words}", help=ranges)
         ) from e

@@ -184,7 +184,7 @@ def summary(report: Report) -> str:
     """A dozen lines for a terminal."""
     calls = report["calls"]
     kernels = Counter(c["kernel"] for c in calls)
-    bounds, hops, cycles = report["bounds"], report["hops"], report["cycles"]
+    bounds, hops = report["bounds"], report["hops"]
     l1_hop = hops.get("l2_l1", {"bytes": 0, "transfers": 0})
     lines = [
         f"{report['network']} for {report['target']}: {counted(len(calls), 'kernel call')}, "
@@ -200,12 +200,20 @@ def summary(report: Report) -> str:
             if name == "l3_l2" and h["bytes"]
         ],
         *_groups(report),
-        f"  cycles    {cycles['compute']:,} computing, {cycles['total']:,} with data movement (modelled)"
-        + _time(cycles),
+        _cycles(report),
         *_islands(report["float_islands"]),
         *[f"  note      {note}" for note in report["notes"]],
     ]
     return "\n".join(lines)
+
+
+def _cycles(report: Report) -> str:
+    """The parts, which add up to the whole: in the calls, what is not hidden behind computing; beside them, L3."""
+    cycles = report["cycles"]
+    inside = sum(c["cycles"]["total"] for c in report["calls"])
+    parts = [f"{cycles['compute']:,} computing", f"{inside - cycles['compute']:,} moving data in the calls"]
+    parts += [f"{cycles['total'] - inside:,} for L3 beside them"] if cycles["total"] != inside else []
+    return f"  cycles    {cycles['total']:,} = {' + '.join(parts)} (modelled){_time(cycles)}"
 
 
 def _groups(report: Report) -> list[str]:
@@ -249,7 +257,9 @@ def _level(level: str, report: Report) -> str:
 
 def _time(cycles: Mapping[str, Any]) -> str:
     milliseconds = cycles["milliseconds"]
-    return "" if milliseconds is None else f": {milliseconds:,.2f} ms"
+    if milliseconds is None:
+        return ""
+    return f": {milliseconds:,.2f} ms" if milliseconds >= 1 else f": {milliseconds:.2g} ms"
 
 
 def _ratio(value: int, bound: int) -> str:

@@ -63,13 +63,14 @@ def _shown(result: Result, name: str) -> tuple[str, ...]:
     raise GapFuseError(Diagnostic(f"--show {name}: no call, node, result or kernel has this name", help=hint))
 
 
-def _with(result: Result, l1: int, l2: int | None, minimise: str, fused: bool) -> Schedule | None:
+def _with(result: Result, l1: int, l2: int | None, minimise: str, fused: bool) -> Schedule | GapFuseError:
+    """The plan with other sizes, or why there is none."""
     try:
         return order_and_schedule(
             result.graph, result.kernels, result.target, l1=l1, l2=l2, minimise=minimise, fused=fused
         )[1]
-    except GapFuseError:
-        return None
+    except GapFuseError as e:
+        return e
 
 
 def _ratios(report: Mapping[str, Any]) -> Document:
@@ -91,7 +92,7 @@ def _moved(timetable: Schedule) -> Document:
     }
 
 
-def _binds(timetable: Schedule, number: int, vast: Schedule | None, waited: float) -> str:
+def _binds(timetable: Schedule, number: int, vast: Schedule | GapFuseError, waited: float) -> str:
     """`computing`, `l1` where more of it would make the call quicker, `l3` where it waits for that, else `moving`."""
     call = timetable.calls[number]
     exposed = call.total_cycles - call.compute_cycles
@@ -99,7 +100,7 @@ def _binds(timetable: Schedule, number: int, vast: Schedule | None, waited: floa
         return "l3"
     if exposed * SLACK <= call.total_cycles:
         return "computing"
-    best = call.total_cycles if vast is None else _cycles_in(vast, call.call)
+    best = call.total_cycles if isinstance(vast, GapFuseError) else _cycles_in(vast, call.call)
     return "l1" if (call.total_cycles - best) * SLACK > call.total_cycles else "moving"
 
 
@@ -108,9 +109,9 @@ def _cycles_in(plan: Schedule, call: str) -> int:
     return next((c.total_cycles for c in plan.calls if c.call == call), 0)
 
 
-def _difference(now: Schedule, other: Schedule | None) -> Document | None:
-    if other is None:
-        return None
+def _difference(now: Schedule, other: Schedule | GapFuseError) -> Document:
+    if isinstance(other, GapFuseError):
+        return {"refused": other.diagnostics[0].message}
     return {
         "l1": other.budgets["l1"],
         "cycles": other.total_cycles - now.total_cycles,

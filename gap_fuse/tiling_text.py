@@ -128,9 +128,9 @@ def _worth(tiling: Document) -> list[str]:
     ]
 
 
-def _difference(title: str, change: Document | None) -> str:
-    if change is None:
-        return f"  {title:9} does not fit the other memories"
+def _difference(title: str, change: Document) -> str:
+    if "refused" in change:
+        return f"  {title:9} no plan with it: {change['refused']}"
     if not change["cycles"] and not change["bytes"]:
         return f"  {title:9} buys nothing"
     more = change["stay"]

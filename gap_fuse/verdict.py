@@ -41,7 +41,8 @@ class Verdict:
 
     network: str
     samples: int
-    buffers: Mapping[str, Difference]  # C against references, worst over the samples checked
+    compared: int  # samples, the first ones, of which every buffer was compared with the references
+    buffers: Mapping[str, Difference]  # C against references, worst over these samples and all timings
     unequal: tuple[str, ...]  # buffers where C and reference differ beyond the tolerance
     calls: Sequence[CallProof]
     outputs: tuple[OutputVerdict, ...]  # none where nothing runs the model
@@ -79,7 +80,9 @@ class Verdict:
     def _reference_lines(self) -> list[str]:
         worst = max(self.buffers.values(), key=lambda d: d.relative, default=Difference(0, 0, 0.0, 0.0))
         values = sum(d.values for d in self.buffers.values())
-        head = f"  references  {counted(len(self.buffers), 'buffer')}, {counted(values, 'value')}: "
+        head = (
+            f"  references  {counted(len(self.buffers), 'buffer')} of {self._compared()}, {counted(values, 'value')}: "
+        )
         if self.unequal:
             return [
                 head + "C and reference differ",
@@ -95,12 +98,17 @@ class Verdict:
             )
         ]
 
+    def _compared(self) -> str:
+        some = f"the first {self.compared} of {self.samples:,} samples"
+        return some if self.compared < self.samples else counted(self.samples, "sample")
+
     def _call_lines(self) -> list[str]:
         bad = [c for c in self.calls if not c.passed]
         unrun = [c for c in self.calls if c.found is None]
         ran = len(self.calls) - len(unrun)
         results = counted(ran, "result")
-        head = f"  calls       {results} of calls and views against their ONNX nodes on equal inputs: "
+        some = ", the first sample" if self.samples > 1 else ""
+        head = f"  calls       {results} of calls and views against their ONNX nodes on equal inputs{some}: "
         steps = max((c.steps for c in self.calls if c.steps is not None), default=None)
         good = "within tolerance" if steps is None else f"within {steps:g} step{'' if steps == 1 else 's'}"
         lines = [head + (f"{len(bad)} differ" if bad else good)] if ran else []

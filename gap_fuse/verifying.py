@@ -67,7 +67,7 @@ def judge(compiled: Compiled, data: Samples, traced: Sequence[Execution], whole:
     unequal = tuple(n for n, d in buffers.items() if not _equal_enough(graph, n, d))
     outputs = _judge_outputs(compiled, whole, truth, data)
     counters = tuple(dict.fromkeys(s for t in traced for s in counter_mismatches(compiled, t)))
-    return Verdict(graph.name, data.count, buffers, unequal, calls, outputs, counters, truth.refused)
+    return Verdict(graph.name, data.count, few, buffers, unequal, calls, outputs, counters, truth.refused)
 
 
 def _all_against_references(

@@ -101,15 +101,15 @@ def _ring(r: RingPlan, at: Mapping[str, int]) -> Ring:
 
 def _notes(s: Settled, stalls: int) -> Iterator[str]:
     """What of the network L2 does not hold, and what that costs."""
-    whole, streamed = len(s.constants), sum(s.in_l2(r) is None for r in s.homes.constants)
+    whole, streamed = counted(len(s.constants), "constant"), sum(s.in_l2(r) is None for r in s.homes.constants)
     if s.pieces:
-        yield f"{len(s.pieces)} of {whole} constants are fetched from L3 in every run: L2 does not hold all"
+        yield f"fetched from L3 in every run: {len(s.pieces)} of {whole}, L2 does not hold all"
     if streamed:
-        yield f"{streamed} of {whole} constants are streamed from L3 tile by tile"
+        yield f"streamed from L3 tile by tile, in the calls' own cycles: {streamed} of {whole}"
     if s.homes.spilled:
         yield f"L2 is too small for these activations, they lie in L3: {', '.join(s.homes.spilled)}"
     if stalls:
         yield (
-            f"{stalls:,} cycles are spent starting copies from L3 and waiting for them: with these tiles the run "
+            f"beside the calls' own cycles {stalls:,} start copies from L3 and wait for them: with these tiles the run "
             f"is at most {100 * (s.homes.cycles / s.homes.bound - 1):.1f} % above the least"
         )

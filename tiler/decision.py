@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from fusion_engine.diagnostics import Diagnostic, GapFuseError
+from fusion_engine.diagnostics import Diagnostic, GapFuseError, counted
+from tiler.choice import Infeasible
 from tiler.homes import Attempt, Draft, Homes, OutOfRoomError, StagedRollError
 from tiler.liveness import Life
 from tiler.options import CallOptions, NoFit
@@ -161,16 +162,25 @@ def check_l1(options: Sequence[CallOptions], l1: int) -> None:
     if not misses:
         return
     worst = max(misses, key=lambda m: m.l1_bytes)
-    loops = ", ".join(f"{axis} {tile}" for axis, tile in worst.loops) or "the whole call"
-    others = f"; {len(misses) - 1} other calls do not fit either, but need less" if len(misses) > 1 else ""
+    more = len(misses) - 1
+    others = f"; {counted(more, 'other call')} {'does' if more == 1 else 'do'} not fit either, needing no more"
     raise GapFuseError(
         Diagnostic(
             f"L1 is too small: call {worst.call} (kernel {worst.kernel}) needs {worst.l1_bytes} bytes, "
-            f"{l1} are there{others}",
+            f"{l1} are there{others if more else ''}",
             help=f"the smallest L1 that would do is {worst.l1_bytes} bytes (--l1 {worst.l1_bytes})",
-            notes=(f"the smallest tiles, under implementation {worst.implementation}, are {loops}",),
+            notes=tuple(_tried(name, why, l1) for name, why in worst.tried),
         )
     )
+
+
+def _tried(name: str, why: Infeasible | str, l1: int) -> str:
+    """What an implementation lacks."""
+    if isinstance(why, str):
+        return f"implementation {name} does not take the call: {why}"
+    loops = ", ".join(f"{axis} {tile}" for axis, tile in why.smallest)
+    smallest = f"its smallest tiles ({loops}) need" if loops else "it takes the call whole, which needs"
+    return f"implementation {name} lacks {counted(why.l1_bytes - l1, 'byte')}: {smallest} {why.l1_bytes:,}"
 
 
 def _too_small(decide: _Decision) -> TooSmallError:

@@ -72,7 +72,7 @@ Levels = tuple[tuple[str, ...], ...]  # of the operands of each implementation
 @dataclass(frozen=True, slots=True)
 class NoFit:
     """No tiling of any implementation fits: the least bytes that would do, and the implementation and loops that
-    need them."""
+    need them. `tried`: of each implementation its least L1 and the loops of that, or the sentence that rules it out."""
 
     call: str
     kernel: str
@@ -80,6 +80,7 @@ class NoFit:
     l1_bytes: int
     stage_bytes: int
     loops: tuple[tuple[str, int], ...]
+    tried: tuple[tuple[str, Infeasible | str], ...] = ()
 
 
 class CallOptions:
@@ -231,7 +232,9 @@ class CallOptions:
         fitting = [m for m in misses if m[1].l1_bytes <= l1]
         key = (lambda m: m[1].stage_bytes) if fitting else (lambda m: m[1].l1_bytes)
         b, miss = min(fitting or misses, key=key)
-        return NoFit(self.call.name, self.call.kernel, b.implementation, miss.l1_bytes, miss.stage_bytes, miss.smallest)
+        tried = (*((b.implementation, miss) for b, miss in misses), *self.declined.items())
+        least = miss.l1_bytes, miss.stage_bytes, miss.smallest
+        return NoFit(self.call.name, self.call.kernel, b.implementation, *least, tried)
 
     def _notes(self, bound: BoundCall, choice: Choice, l1: int, where: Where, stage: int | None) -> tuple[str, ...]:
         share = 100 * choice.compute_cycles // max(choice.total_cycles, 1)

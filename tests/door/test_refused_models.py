@@ -10,6 +10,7 @@ import pytest
 
 import gap_fuse
 from fusion_engine import GapFuseError
+from gap_fuse.oracle import answers
 from gap_fuse.proving import CallProof
 from gap_fuse.verdict import Verdict
 
@@ -53,10 +54,36 @@ def test_a_multiplier_that_does_not_fit(tmp_path: Path) -> None:
 
 def test_what_nothing_runs_is_said() -> None:
     unrun = CallProof("f:1", "y", None, None)
-    said = str(Verdict("net", 1, {}, (), [unrun], (), (), "onnxruntime does not run this model: why"))
+    said = str(Verdict("net", 1, 1, {}, (), [unrun], (), (), "onnxruntime does not run this model: why"))
     assert "f:1 -> y: nothing runs its nodes" in said
     assert "not compared with the model" in said
     assert said.endswith("net: verified against the kernels' references only on 1 sample")
+
+
+RUN = [
+    ("s = Slice(x, b, b) y = ArgMax(s)", "ArgMax: it does not say why, as of tensors without an element", False),
+    ("y = Gather(x, i)", "idx=77 must be within", True),
+]
+
+
+@pytest.mark.parametrize(("body", "said", "drawn"), RUN)
+def test_help_is_of_the_error_at_hand(body: str, said: str, drawn: bool) -> None:
+    """An empty slice got the help of indices out of range, and a sentence without words."""
+    head = '<ir_version: 8, opset_import: ["": 17]> g (float[1,3,4] x, int64[1] i) => (y) <int64[1] b = {1}>'
+    with pytest.raises(GapFuseError) as caught:
+        answers(onnx.parser.parse_model(f"{head} {{ {body} }}"), {"x": np.ones((1, 3, 4), "f4"), "i": np.array([77])})
+    assert said in str(caught.value)
+    assert ("drawn inputs may be out of range" in str(caught.value)) == drawn
+
+
+def test_how_many_samples_the_references_saw(tmp_path: Path) -> None:
+    """Of many samples the first four go through the references; it said "verified on 9 samples" alone."""
+    text = '<ir_version: 8, opset_import: ["": 17]> g (float[1,3] x) => (float[1,3] y) { y = Relu(x) }'
+    gap_fuse.compile(_saved(tmp_path, text)).write(tmp_path / "out")
+    said = str(gap_fuse.verify(tmp_path / "out", samples=9))
+    assert "references  1 buffer of the first 4 of 9 samples, 36 values: equal bit for bit" in said
+    assert "on equal inputs, the first sample: " in said
+    assert "references  1 buffer of 2 samples, 18 values" in str(gap_fuse.verify(tmp_path / "out", samples=2))
 
 
 @pytest.mark.shared
