@@ -8,10 +8,11 @@ from pathlib import Path
 
 from fusion_engine import Explanation, NotCoveredError, plan, read_model
 from fusion_engine import explain as explain_plan
-from fusion_engine.diagnostics import Diagnostic, Span, counted, excerpt
+from fusion_engine.diagnostics import Diagnostic, counted, excerpt
 from fusion_engine.explanation import Attempt, NodeReport, Rewriting, RuleReport, Taker
 from gap_fuse.library import Library, load_library
 from gap_fuse.oracle import answers
+from gap_fuse.rooms import shown
 
 NEAR = 0.5  # share of a pattern that fitted, from which on an attempt is shown in full
 SHOWN = 10  # attempts shown in full
@@ -104,7 +105,7 @@ def _places(t: Taker, without: str = "") -> str:
 def _rule_closely(r: RuleReport) -> Iterator[str]:
     more = f"; {_times(r.able)} more it matched, and the cover found cheaper" if r.able else ""
     count = "rewrote" if r.rewrote else "fired"
-    yield f"rule {r.name} ({shown_path(r.span.file)}): {count} {_times(r.rewrote or r.fired)}{more}"
+    yield f"rule {r.name} ({shown(r.span.file)}): {count} {_times(r.rewrote or r.fired)}{more}"
     yield from (f"  {_rewriting(w)}" for w in r.rewrote[:LISTED])
     if len(r.rewrote) > LISTED:
         yield f"  and {len(r.rewrote) - LISTED} more"
@@ -151,7 +152,7 @@ def _listed(what: str, names: Sequence[str]) -> Iterator[str]:
 def _attempt(a: Attempt) -> Iterator[str]:
     """As a compiler reports: place, sentence, the line with a caret, what was there, what would do."""
     c = a.cause
-    place = f"{shown_span(c.span)}: " if c.span is not None else ""
+    place = f"{shown(str(c.span))}: " if c.span is not None else ""
     operators = counted(max(a.needed, a.matched), "operator")
     far = "matched, then declined" if a.depth >= 1 else f"{a.matched} of {operators} matched"
     yield f"{place}rule {a.rule} ({a.variant}) declined: {c.reason}"
@@ -167,13 +168,3 @@ def _attempt(a: Attempt) -> Iterator[str]:
 def short(name: str) -> str:
     """A name with its middle left out where an exporter wrote a novel."""
     return name if len(name) <= LONG else f"{name[: LONG // 3]}...{name[-LONG * 2 // 3 + 3 :]}"
-
-
-def shown_span(span: Span) -> str:
-    return str(Span(shown_path(span.file), span.line, span.col, span.end))
-
-
-def shown_path(file: str) -> str:
-    """Relative to the working directory where it lies below it."""
-    path = Path(file)
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else file

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 
@@ -13,3 +14,14 @@ def room(name: str) -> Path:
         if folder.is_dir():
             return folder
     raise FileNotFoundError(f"the data room `{name}` is missing from this installation of gap-fuse")
+
+
+def shown(text: str) -> str:
+    """A text for people: paths below the working directory from there on, those of shipped rules, kernels and targets
+    as `<gap-fuse>/rules/...`."""
+    here = Path.cwd()
+    for name in ("rules", "kernels", "targets"):
+        folder = room(name)
+        if not folder.is_relative_to(here):
+            text = text.replace(f"{folder}{os.sep}", f"<gap-fuse>/{name}/")
+    return text.replace(f"{here}{os.sep}", "") if here != Path(here.anchor) else text

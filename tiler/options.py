@@ -232,9 +232,10 @@ class CallOptions:
         fitting = [m for m in misses if m[1].l1_bytes <= l1]
         key = (lambda m: m[1].stage_bytes) if fitting else (lambda m: m[1].l1_bytes)
         b, miss = min(fitting or misses, key=key)
-        tried = (*((b.implementation, miss) for b, miss in misses), *self.declined.items())
+        tried: list[tuple[str, Infeasible | str]] = [(b.implementation, miss) for b, miss in misses]
+        tried += self.declined.items()
         least = miss.l1_bytes, miss.stage_bytes, miss.smallest
-        return NoFit(self.call.name, self.call.kernel, b.implementation, *least, tried)
+        return NoFit(self.call.name, self.call.kernel, b.implementation, *least, tuple(tried))
 
     def _notes(self, bound: BoundCall, choice: Choice, l1: int, where: Where, stage: int | None) -> tuple[str, ...]:
         share = 100 * choice.compute_cycles // max(choice.total_cycles, 1)

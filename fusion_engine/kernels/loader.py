@@ -77,10 +77,11 @@ def _load_directory(folder: Path, problems: Problems, broken: dict[str, Span]) -
     found: dict[str, Kernel] = {}
     for path in _kernel_files(folder):
         for document in _documents(path, problems, broken):
+            sound = len(problems)
             kernel = read_kernel(document, path.parent, str(folder), problems)
             if kernel is None:
                 name = document.get("kernel")
-                broken[name.text.strip() if name is not None else ""] = document.span
+                broken[name.text.strip() if name is not None else ""] = problems[sound].span or document.span
                 continue
             if kernel.name in found:
                 problems.append(
@@ -121,6 +122,9 @@ def _documents(path: Path, problems: Problems, broken: dict[str, Span]) -> tuple
 def read_kernel(m: Marked, folder: Path, origin: str, problems: Problems) -> Kernel | None:
     """One document of a kernel.yaml; None where it has problems (which are added)."""
     before = len(problems)
+    if (rule := m.get("rule")) is not None and m.get("kernel") is None:
+        problems.append(rule.error("this is a rule, not a kernel", "name its folder with --rules"))
+        return None
     if not KernelFile.check(m, "a kernel", problems):
         return None
     sig = m.get("signature")

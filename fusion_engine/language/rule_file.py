@@ -20,6 +20,9 @@ from fusion_engine.marked_yaml import Marked, as_int, as_list, as_text, as_texts
 def read_rule(document: Marked, library: Library, problems: list[Diagnostic]) -> Rule | None:
     """The rule of one file; None where it cannot be read, with every reason added to `problems`."""
     before = len(problems)
+    if (kernel := document.get("kernel")) is not None and document.get("rule") is None:
+        problems.append(kernel.error("this is a kernel, not a rule", "name its folder with --kernels"))
+        return None
     if not RuleFile.check(document, "a rule", problems):
         return None
     rewrite = document.get("rewrite")

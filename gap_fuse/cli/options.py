@@ -56,12 +56,13 @@ def located(command: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(command)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         from fusion_engine.diagnostics import GapFuseError  # here: --help must not wait for numpy and onnx
+        from gap_fuse.rooms import shown
 
         try:
             return command(*args, **kwargs)
         except GapFuseError as e:
             for diagnostic in e.diagnostics:
-                click.echo(str(diagnostic), err=True)
+                click.echo(shown(str(diagnostic)), err=True)
             sys.exit(2)
         except BrokenPipeError:  # the reader had enough: click ends quietly
             raise

@@ -22,9 +22,10 @@ def check(paths: tuple[Path, ...], kernels: tuple[Path, ...], target: str | None
     Warnings (a variant that another one covers, a rule that can never fire) leave the exit code at 0.
     """
     from gap_fuse.authoring.checking import check as check_files
+    from gap_fuse.rooms import shown
 
     checked = check_files(paths, kernels, target)
     for diagnostic in (*checked.errors, *checked.warnings):
-        click.echo(str(diagnostic), err=True)
+        click.echo(shown(str(diagnostic)), err=True)
     click.echo(str(checked))
     sys.exit(2 if checked.errors else 0)

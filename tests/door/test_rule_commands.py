@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from gap_fuse.authoring.showing import rule_lines
 from gap_fuse.library import load_library
 from gap_fuse.proof import select_kernels, select_rules
+from tests.conftest import ROOT
 from tests.door.test_command import KERNEL, RULE, SQUARED_RELU, command, onnx_text, own_rooms, refused
 
 
@@ -78,7 +80,8 @@ def test_mistakes_of_kernels_hide_none_of_rules(
     warning = f"squared_relu.yaml:10:14: warning: calls of `squared_relu_f32` are not checked: {unchecked}"
     assert result.stderr.count(warning) == 1
     assert ("unknown kernel `relu_f33`" in result.stderr) == ("kernel has" in unchecked)
-    assert "squared_relu/kernel.yaml" in result.stderr.split("help: see ")[1]
+    place = result.stderr.split(f": error: {said}")[0].splitlines()[-1]
+    assert place.startswith(result.stderr.split("help: see ")[1].splitlines()[0])  # it was the kernel's first line
 
 
 def test_a_broken_kernel_takes_the_place_of_the_one_it_overrides(tmp_path: Path) -> None:
@@ -90,6 +93,29 @@ def test_a_broken_kernel_takes_the_place_of_the_one_it_overrides(tmp_path: Path)
     assert found.stdout.rstrip() == "1 rule, 1 error, 1 warning"
     found = command("rules", "check", rules, "--kernels", later.parent, "--kernels", kernels)
     assert found.stdout.rstrip() == "1 rule, 1 error"
+
+
+def test_a_kernel_given_as_a_rule_is_one_error(tmp_path: Path) -> None:
+    """Nine errors for each document, of keys that no rule has."""
+    rules, kernels = own_rooms(tmp_path)
+    found = command("rules", "check", kernels)
+    assert "error: this is a kernel, not a rule" in found.stderr
+    assert "help: name its folder with --kernels" in found.stderr
+    assert found.stdout.rstrip() == "1 rule, 1 error"
+    (kernels / "squared_relu" / "kernel.yaml").write_text(RULE)
+    assert "error: this is a rule, not a kernel" in command("rules", "check", rules, "--kernels", kernels).stderr
+
+
+def test_paths_of_shipped_rules_are_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(ROOT / "kernels" / "softmax", tmp_path / "own" / "softmax")
+    mistaken = tmp_path / "own" / "softmax" / "kernel.yaml"
+    mistaken.write_text(mistaken.read_text().replace("cycles:", "cyclez:", 1))
+    monkeypatch.chdir(tmp_path)
+    said = command("rules", "check", "--kernels", "own").stderr
+    assert "\n<gap-fuse>/rules/activation/softmax.yaml:" in said
+    assert str(ROOT) not in said
+    monkeypatch.chdir(ROOT)
+    assert "\nrules/activation/softmax.yaml:" in command("rules", "check", "--kernels", tmp_path / "own").stderr
 
 
 def test_shipped_fragments_are_known_to_own_rules(tmp_path: Path) -> None:
