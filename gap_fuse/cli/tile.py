@@ -72,5 +72,5 @@ def tile(
     document = tiling(result, l1, l2, minimise, show, not layer_by_layer)
     click.echo(json.dumps(document, indent=2) if as_json else tiling_text(document))
     if plot is not None:
-        draw(document, result.schedule, plot)
+        draw(document, result, plot)
         click.echo(f"  drawn     {plot}", err=as_json)
