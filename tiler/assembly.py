@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from fusion_engine.diagnostics import counted
 from tiler.bounds import call_bytes, network_bounds
 from tiler.call_plans import call_plan
 from tiler.contents import packed, residencies, transfers
