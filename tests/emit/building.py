@@ -29,7 +29,7 @@ def build(tree: SourceTree, folder: Path, *options: str) -> Path:
     for path, data in tree.files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(data)
-    command = ["make", "-s", "-j2", "OPT=-O1", "TRACE=1", "BUILD=built", *options]
+    command = ["make", "-s", "-j2", "OPT=-O0", "TRACE=1", "BUILD=built", *options]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return folder / "built" / "network_test"

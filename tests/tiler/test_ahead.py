@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from fusion_engine.graph import FusedGraph
 from tests.tiler.calls import TARGET
 from tests.tiler.networks import KERNELS, Builder, networks
-from tests.tiler.test_schedule import DEEP, SIZES, planned
+from tests.tiler.test_schedule import planned
 from tiler import schedule
 from tiler.schedule import Schedule
 
@@ -18,12 +18,7 @@ def _early(s: Schedule) -> list[tuple[int, str, str]]:
     return [(i, o.operand.role, o.operand.root) for i, c in enumerate(s.calls) for o in c.operands if o.ahead]
 
 
-@settings(max_examples=60)
-@given(networks(), SIZES, DEEP)
-def test_what_starts_early_is_there_and_no_call_takes_turns(graph: FusedGraph, l1: int, l2: int) -> None:
-    s = planned(graph, l1, l2)
-    if s is None:
-        return
+def what_starts_early_is_there_and_no_call_takes_turns(graph: FusedGraph, s: Schedule) -> None:
     written = {graph.storage(n).root: i for i, c in enumerate(graph.calls) for _, n in c.results}
     arrived = {r: t.wait - 1 for t in reversed(s.transfers) if t.start >= 0 for r in t.roots}  # of its first piece
     rolled = {i for r in s.rolls for i in range(r.first, r.last + 1)}
@@ -33,12 +28,7 @@ def test_what_starts_early_is_there_and_no_call_takes_turns(graph: FusedGraph, l
         assert not {call - 1, call} & rolled
 
 
-@settings(max_examples=60)
-@given(networks(), SIZES, DEEP)
-def test_cycles_cover_computing_and_copies(graph: FusedGraph, l1: int, l2: int) -> None:
-    s = planned(graph, l1, l2)
-    if s is None:
-        return
+def cycles_cover_computing_and_copies(s: Schedule) -> None:
     hop = TARGET.hops["l2_l1"]
     assert all(c.total_cycles >= c.compute_cycles for c in s.calls)
     assert s.total_cycles >= s.bytes["l2_l1"] / hop.bytes_per_cycle

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -13,6 +14,7 @@ from tiler import Schedule, schedule
 from tiler.checking import l2_faults
 
 
+@cache
 def _passing(l2: int = 4000) -> Schedule:
     """Weights that pass through L2 in pieces."""
     b = Builder()
