@@ -12,8 +12,8 @@ from fusion_engine.diagnostics import GapFuseError
 from fusion_engine.tolerances import TRUSTED
 from gap_fuse.oracle import session, words_of
 from gap_fuse.precise import as_written_in_float64
+from gap_fuse.proof.captures import draw_values
 from gap_fuse.proof.draft import NotDrawable
-from gap_fuse.proof.patterns import draw_values
 
 Arrays = Mapping[str, np.ndarray]
 

@@ -12,12 +12,12 @@ from fusion_engine.language.types import RuleTest
 from fusion_engine.model.read import read_proto
 from fusion_engine.model.text import parse_text
 from gap_fuse.proof.applying import Bench, compute, look
+from gap_fuse.proof.captures import draw_values
 from gap_fuse.proof.cases import roundings_of, truth_of
 from gap_fuse.proof.draft import NotDrawable
 from gap_fuse.proof.evaluating import draw_feeds
 from gap_fuse.proof.judging import Verdict, judge
 from gap_fuse.proof.near_misses import wrong_candidate
-from gap_fuse.proof.patterns import draw_values
 from gap_fuse.proof.rewrites import compare, lighter, rework
 from gap_fuse.proof.types import Failure
 

@@ -14,10 +14,10 @@ from fusion_engine.kernels import solve_sizes
 from fusion_engine.kernels.descriptor import AttrType, Kernel, OperandType
 from fusion_engine.language.types import EmitEntry, Rule, RuleSet, Variant
 from gap_fuse.proof.applying import Bench, look, trace
+from gap_fuse.proof.captures import draw_values
 from gap_fuse.proof.cases import draw_case
 from gap_fuse.proof.choices import Choices, Coverage
 from gap_fuse.proof.draft import NotDrawable
-from gap_fuse.proof.patterns import draw_values
 
 TRIES = 60  # draws from a signature for one call that fits
 

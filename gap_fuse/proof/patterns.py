@@ -3,7 +3,7 @@ claims to take."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,6 @@ from fusion_engine.language.types import (
     Alternatives,
     Anything,
     Capture,
-    CaptureType,
     Literal,
     Named,
     OpPattern,
@@ -26,15 +25,13 @@ from fusion_engine.language.types import (
     With,
 )
 from gap_fuse.proof.attributes import draw_attributes
+from gap_fuse.proof.captures import ANY_DTYPES, INTEGERS, capture, draw_values, dtype_of, tensor
 from gap_fuse.proof.choices import Choices
 from gap_fuse.proof.draft import Draft, NotDrawable
 from gap_fuse.proof.operands import RECURRENT, SCALARS, index_limits, settings
 from gap_fuse.proof.rearranging import draw_rearranged
 from gap_fuse.proof.regions import draw_region
-from gap_fuse.proof.sizes import broadcastable, capture_shape, draw_sizes
-
-INTEGERS = ("int64", "int32", "uint8", "int8", "uint32")
-ANY_DTYPES = ("float32", "int8", "int32", "uint8", "int64", "bool")
+from gap_fuse.proof.sizes import broadcastable, draw_sizes
 
 
 def draw_variant(
@@ -71,9 +68,9 @@ def _build(draft: Draft, p: Pattern) -> str | None:
     """The tensor that a pattern's value is (None: absent), with the nodes that make it."""
     match p:
         case Capture(name=name):
-            return draft.names[name] if name in draft.names else _capture(draft, name)
+            return draft.names[name] if name in draft.names else capture(draft, name)
         case Anything():
-            return _tensor(draft, draft.fresh("any"), None)
+            return tensor(draft, draft.fresh("any"), None)
         case Absent():
             return None
         case Literal(value=value):
@@ -112,53 +109,6 @@ def _option(draft: Draft, p: Alternatives) -> Pattern:
             if isinstance(option, Capture):
                 draft.names[option.name] = None
     return chosen
-
-
-# ---- captures ----
-
-
-def _capture(draft: Draft, name: str) -> str:
-    draft.names[name] = _tensor(draft, name, draft.rule.given.get(name))
-    return name
-
-
-def _tensor(draft: Draft, name: str, given: CaptureType | None) -> str:
-    dtype = _dtype(draft, given)
-    shape = capture_shape(draft, name, given)
-    if given is None or given.const or (given.dtype == "int" and draft.choices.chance(name)):
-        draft.constants[name] = _values(draft, dtype, shape, given)
-    else:
-        draft.inputs[name] = (dtype, shape)
-        if given.low is not None and given.high is not None and "int" in dtype:
-            draft.limits[name] = (int(given.low), int(given.high))
-    return name
-
-
-def _dtype(draft: Draft, given: CaptureType | None) -> str:
-    if given is None or given.dtype == "real":
-        return "float32"
-    return {"any": draft.dtype, "int": "int64" if given.const else draft.integer}.get(given.dtype, given.dtype)
-
-
-def _values(draft: Draft, dtype: str, shape: tuple[int, ...], given: CaptureType | None) -> np.ndarray:
-    rng = draft.choices.values
-    if given is not None and given.low is not None and given.high is not None:
-        return rng.uniform(given.low, given.high, shape).astype(dtype)
-    return draw_values(rng, np.dtype(dtype), shape)
-
-
-def draw_values(
-    rng: np.random.Generator, dtype: np.dtype, shape: Sequence[int], limits: tuple[int, int] | None = None
-) -> np.ndarray:
-    """Values of a tensor: floats around 0, small integers all over their range, others -50..50 unless limited."""
-    if dtype.kind == "f":
-        return np.asarray(rng.standard_normal(shape), dtype)
-    if dtype.kind == "b":
-        return np.asarray(rng.integers(0, 2, shape), bool)
-    least = 0 if dtype.kind == "u" else -50
-    low, high = (np.iinfo(dtype).min, np.iinfo(dtype).max) if dtype.itemsize == 1 else (least, 50)
-    low, high = limits or (int(low), int(high))
-    return np.asarray(rng.integers(low, high + 1, shape), dtype)
 
 
 # ---- nodes ----
@@ -301,7 +251,7 @@ def _bound(draft: Draft, q: Capture, absent: float) -> str | None:
 
 
 def _rest(draft: Draft, op: str, name: str, attrs: Mapping[str, object]) -> list[str | None]:
-    dtype = _dtype(draft, draft.rule.given.get(name))
+    dtype = dtype_of(draft, draft.rule.given.get(name))
     parts: list[str | None] = []
     for i in range(draft.choices.between(2, 4)):
         shape = _part(draft, attrs) if op == "Concat" else broadcastable(draft)
