@@ -155,39 +155,30 @@ def compile(
     dimensions. `rules` and `kernels` are further folders beside the shipped ones, later ones overriding. Raises
     GapFuseError for anything that cannot be compiled, saying why.
     """
+    folders = tuple(Path(k).resolve() for k in kernels)
     with paused():
         machine = find_target(target).with_budgets(l3=l3)
-        return _compile(model, machine, l1, l2, dims or {}, rules, kernels, minimise, fused)
+        library = load_library([Path(r) for r in rules], folders)
+        read = read_model(model, dims or {})
+        _check_not_empty(read)
+        planned = plan(read, library.rules, library.kernels, machine.cores, machine.isa, answers)
+        _check_outputs(read, planned.view)
+        calls = apply(planned.view, planned.plan, library.kernels)
+        stored = order_layouts(calls, library.kernels, machine.cores, machine.isa)
+        graph, timetable = order_and_schedule(
+            stored, library.kernels, machine, l1=l1, l2=l2, minimise=minimise, fused=fused
+        )
+        _check_l2(timetable)
+        source = emit(graph, library.kernels, timetable, machine, room("targets") / "common")
+        return Result(read, library.rules, library.kernels, machine, planned, graph, timetable, source, folders)
 
 
-def _compile(
-    model: str | Path | bytes | onnx.ModelProto,
-    machine: Target,
-    l1: int | None,
-    l2: int | None,
-    dims: Mapping[str, int],
-    rules: Sequence[Path | str],
-    kernels: Sequence[Path | str],
-    minimise: str,
-    fused: bool,
-) -> Result:
-    folders = tuple(Path(k).resolve() for k in kernels)
-    library = load_library([Path(r) for r in rules], folders)
-    read = read_model(model, dims)
-    _check_not_empty(read)
-    planned = plan(read, library.rules, library.kernels, machine.cores, machine.isa, answers)
-    _check_outputs(read, planned.view)
-    calls = apply(planned.view, planned.plan, library.kernels)
-    stored = order_layouts(calls, library.kernels, machine.cores, machine.isa)
-    graph, timetable = order_and_schedule(
-        stored, library.kernels, machine, l1=l1, l2=l2, minimise=minimise, fused=fused
-    )
-    if faults := l2_faults(timetable):  # wrong results are worse than none
+def _check_l2(timetable: Schedule) -> None:
+    """Wrong results are worse than none."""
+    if faults := l2_faults(timetable):
         raise GapFuseError(
             Diagnostic(f"this plan is wrong, a mistake of the tiler: {faults[0]}", help="try another --l2")
         )
-    source = emit(graph, library.kernels, timetable, machine, room("targets") / "common")
-    return Result(read, library.rules, library.kernels, machine, planned, graph, timetable, source, folders)
 
 
 def _check_not_empty(model: Model) -> None:

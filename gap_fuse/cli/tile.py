@@ -6,18 +6,13 @@ from pathlib import Path
 
 import click
 
-from gap_fuse.cli.options import DIMS, KERNELS, L1, L2, L3, LAYERS, MINIMISE, MODEL, RULES, TARGET, located, parse_dims
+from gap_fuse.cli.options import MODEL, located
+from gap_fuse.cli.planning import Asked, planning
 from gap_fuse.cli.values import PICTURES, OutputFile
 
 
 @click.command(short_help="Bytes, tiles, cycles and memory, beside the bounds.")
 @MODEL
-@TARGET
-@L1
-@L2
-@L3
-@MINIMISE
-@LAYERS
 @click.option(
     "--show",
     metavar="NODE",
@@ -30,46 +25,18 @@ from gap_fuse.cli.values import PICTURES, OutputFile
     type=OutputFile(*PICTURES),
     help="Draw the engines and the memories over time (needs matplotlib: the extra `plot`).",
 )
-@DIMS
-@RULES
-@KERNELS
+@planning
 @located
-def tile(
-    model: Path,
-    target: str,
-    l1: int | None,
-    l2: int | None,
-    l3: int | None,
-    minimise: str,
-    layer_by_layer: bool,
-    show: str | None,
-    as_json: bool,
-    plot: Path | None,
-    dims: tuple[str, ...],
-    rules: tuple[Path, ...],
-    kernels: tuple[Path, ...],
-) -> None:
+def tile(model: Path, asked: Asked, show: str | None, as_json: bool, plot: Path | None) -> None:
     """Plan MODEL.onnx and print bytes, transfers, tiles, cycles and memory per call and group, beside the bounds."""
     import json
 
-    from gap_fuse.compiling import compile as compile_model
     from gap_fuse.tiling import tiling
     from gap_fuse.tiling_plot import draw
     from gap_fuse.tiling_text import tiling_text
 
-    result = compile_model(
-        model,
-        target,
-        l1=l1,
-        l2=l2,
-        l3=l3,
-        dims=parse_dims(dims),
-        rules=rules,
-        kernels=kernels,
-        minimise=minimise,
-        fused=not layer_by_layer,
-    )
-    document = tiling(result, l1, l2, minimise, show, not layer_by_layer)
+    result = asked.compiled(model)
+    document = tiling(result, asked.l1, asked.l2, asked.minimise, show, not asked.layer_by_layer)
     click.echo(json.dumps(document, indent=2) if as_json else tiling_text(document))
     if plot is not None:
         draw(document, result, plot)
