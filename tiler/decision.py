@@ -23,6 +23,7 @@ from tiler.target import Target
 TRIES = 10  # other drafts that are weighed
 SPILLS = 4  # activations of which one more is tried in L3
 PARTS = (4, 8, 16, 32)  # of L2: sizes of pieces that are tried
+LESS = (0.75, 0.5)  # of L2: what they lead to is weighed too
 WORTH = 1.002  # a run that is longer than its calls by less is not improved
 
 
@@ -56,7 +57,7 @@ def decide_homes(options: Sequence[CallOptions], lives: Sequence[Life], near: St
     except (OutOfRoomError, StagedRollError) as e:
         raise LackingError(decide) from e
     if draft != Draft() or (homes.moving and homes.cycles > WORTH * homes.bound):
-        draft = decide.improve(homes, draft)
+        draft = decide.of_less_l2(*decide.improve(homes, draft))
     return decide.settle(draft, final=True)[0]
 
 
@@ -96,11 +97,25 @@ class _Decision:
     def within(self, l2: int) -> _Decision:
         return _Decision(self.options, self.lives, self.near, self.target.with_budgets(l2=l2))
 
-    def settles(self) -> bool:
-        return self._try(Draft()) is not None
+    def first(self) -> tuple[Homes, Draft] | None:
+        return self._try(Draft())
 
-    def improve(self, homes: Homes, draft: Draft) -> Draft:
-        """The draft that leads to the shortest run found, by single changes."""
+    def settles(self) -> bool:
+        return self.first() is not None
+
+    def of_less_l2(self, homes: Homes, draft: Draft) -> Draft:
+        """Where activations lie in L3, the draft of the shorter run: this one, or what less L2 leads to. That fits here
+        too: steps that suit all the L2 there is may lead to more waiting than steps that suit less of it."""
+        best = homes.cycles, homes.moving
+        for part in LESS if homes.spilled else ():
+            found = self.within(int(self.target.budget("l2") * part)).first()
+            again = None if found is None else self._try(found[1])
+            if again is not None and (again[0].cycles, again[0].moving) < best:
+                best, draft = (again[0].cycles, again[0].moving), again[1]
+        return draft
+
+    def improve(self, homes: Homes, draft: Draft) -> tuple[Homes, Draft]:
+        """The draft that leads to the shortest run found, by single changes, and its homes."""
         best, tried = homes, [draft]
         improved = True
         while improved:
@@ -109,14 +124,14 @@ class _Decision:
                 if other in tried:
                     continue
                 if len(tried) > TRIES:
-                    return draft
+                    return best, draft
                 tried.append(other)
                 found = self._try(other)
                 if found is not None and (found[0].cycles, found[0].moving) < (best.cycles, best.moving):
                     best, draft = found
                     improved = True
                     break
-        return draft
+        return best, draft
 
     def _try(self, draft: Draft) -> tuple[Homes, Draft] | None:
         try:

@@ -18,3 +18,12 @@ def test_more_l2_is_no_slower_where_tensors_lie_in_l3(l1: int) -> None:
     graph = b.graph([x], [b.conv(b.conv(x, 8, 1), 8)])
     cycles = [schedule(graph, KERNELS, TARGET, l1=l1, l2=l2).total_cycles for l2 in (2500, 4500, 8000, 10000, 16000)]
     assert cycles == sorted(cycles, reverse=True)
+
+
+def test_more_l2_is_no_slower_where_steps_that_suit_it_lead_to_waiting() -> None:
+    """At 6,000 bytes the steps that suited them led to 302,531 cycles, those that suited 4,500 to 245,444."""
+    b = Builder()
+    x = b.tensor(8, 24, 24)
+    graph = b.graph([x], [b.conv(b.conv(b.conv(x, 8, 1), 8), 8, 1)])
+    cycles = [schedule(graph, KERNELS, TARGET, l1=2000, l2=l2).total_cycles for l2 in (4500, 6000, 8000)]
+    assert cycles == sorted(cycles, reverse=True)
