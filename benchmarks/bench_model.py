@@ -22,6 +22,7 @@ from tiler.target import Hop, Target
 
 MACS, DEPTHWISE_MACS, ELEMENTS = 16, 4, 8  # a cycle, all cores together
 BYTES = 8  # a cycle between L2 and L1
+GOALS = ("cycles", "cycles+0.4*bytes", "bytes")
 MULTIPLYING = ("conv2d", "pointwise", "linear", "matmul")
 
 
@@ -43,10 +44,10 @@ class Planned:
 
 
 def planned(model: Path, sizes: Sequence[int]) -> Iterator[Planned]:
-    """The network's plans, for cycles and for bytes, at each size of L1 (in bytes)."""
+    """The network's plans, for cycles, for cycles with bytes at a price, and bytes, at each size of L1 in bytes."""
     graph, kernels, target = problem(model)
     for l1 in sizes:
-        for goal in ("cycles", "bytes"):
+        for goal in GOALS:
             fused, apart = (
                 order_and_schedule(graph, kernels, target, l1, minimise=goal, fused=f)[1] for f in (True, False)
             )
