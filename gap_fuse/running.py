@@ -106,32 +106,39 @@ def execute(
     graph = compiled.graph
     with tempfile.TemporaryDirectory(prefix="gap-fuse-") as name:
         scratch = Path(name)
-        rows = [samples.inputs[n][i] for i in range(samples.count) for n in graph.inputs]
-        (scratch / "in").write_bytes(b"".join(np.ascontiguousarray(r).tobytes() for r in rows))
-        options = [
-            "--inputs",
-            "in",
-            "--outputs",
-            "out",
-            "--samples",
-            str(samples.count),
-            "--weights",
-            str((compiled.folder / "weights.bin").resolve()),
-        ]
-        options += ["--timing", timing, "--seed", str(seed), "--counters", "counters"]
-        options += ["--dump", "dump"] if how.trace else []
+        (scratch / "in").write_bytes(_packed(samples, graph.inputs))
+        options = ["--samples", str(samples.count), "--timing", timing, "--seed", str(seed)]
         options += ["--repeat", str(repeat)] if repeat else []
-        done = subprocess.run([str(program), *options], cwd=scratch, capture_output=True, text=True, check=False)
-        if done.returncode:
-            why = tuple(done.stderr.strip().splitlines()[:20]) or (f"exit code {done.returncode}",)
-            raise GapFuseError(Diagnostic("the C failed", Span(str(program)), notes=why))
+        said = _run(program, [*_files(compiled, how), *options], scratch)
         results = [buffer for call in graph.calls for _, buffer in call.results]
         return Execution(
             _unpack(scratch / "out", ports(compiled, graph.outputs), samples.count),
             _unpack(scratch / "dump", ports(compiled, results), samples.count) if how.trace else {},
             _counters(scratch / "counters", samples.count),
-            int(done.stdout) if repeat else None,
+            int(said) if repeat else None,
         )
+
+
+def _files(compiled: Compiled, how: Build) -> list[str]:
+    """What the program reads and writes, in the folder where it runs; the weights where they are."""
+    weights = str((compiled.folder / "weights.bin").resolve())
+    named = ["--inputs", "in", "--outputs", "out", "--weights", weights, "--counters", "counters"]
+    return [*named, *(["--dump", "dump"] if how.trace else [])]
+
+
+def _run(program: Path, arguments: Sequence[str], folder: Path) -> str:
+    """What the program prints. Raises GapFuseError where it fails."""
+    done = subprocess.run([str(program), *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        why = tuple(done.stderr.strip().splitlines()[:20]) or (f"exit code {done.returncode}",)
+        raise GapFuseError(Diagnostic("the C failed", Span(str(program)), notes=why))
+    return done.stdout
+
+
+def _packed(samples: Samples, names: Sequence[str]) -> bytes:
+    """Samples one after the other, each with every input's dense row-major bytes."""
+    rows = [samples.inputs[n][i] for i in range(samples.count) for n in names]
+    return b"".join(np.ascontiguousarray(r).tobytes() for r in rows)
 
 
 def ports(compiled: Compiled, names: Sequence[str]) -> tuple[Port, ...]:

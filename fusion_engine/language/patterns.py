@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from fusion_engine.diagnostics import GapFuseError, counted, did_you_mean
 from fusion_engine.language.axes import parse_axes
 from fusion_engine.language.expressions import CONSTANTS, convert_expression
-from fusion_engine.language.fragments import Fragment, FragmentLine
+from fusion_engine.language.fragments import FragmentLine
 from fusion_engine.language.operators import COMMUTATIVE, most_inputs, operators, too_many_inputs
 from fusion_engine.language.reader import Reader, check_name, keywords, number_or_list
 from fusion_engine.language.trees import rename_expression
@@ -19,6 +18,7 @@ from fusion_engine.language.types import (
     Alternatives,
     Anything,
     Capture,
+    Expression,
     Literal,
     Named,
     OpPattern,
@@ -234,7 +234,9 @@ def _expand(reader: Reader, node: ast.Call, outputs: tuple[str, ...]) -> Pattern
     prefix = f"{name}.{next(reader.serial)}."
     actual = {p: _operand(reader, a, prefix + p) for p, a in zip(fragment.params, node.args, strict=True)}
     renamed = dict(zip(fragment.outputs, outputs, strict=True))
-    options = tuple(_option(reader, fragment, line, actual, renamed, prefix, node) for line in fragment.lines)
+    inside = replace(reader, defined=actual, renamed=renamed, prefix=prefix, stack=(*reader.stack, name))
+    note = f"in the fragment `{name}` used at {reader.text.span(node)}"
+    options = tuple(_option(inside, line, note) for line in fragment.lines)
     return options[0] if len(options) == 1 else Alternatives(options, reader.text.span(node))
 
 
@@ -248,38 +250,29 @@ def _operand(reader: Reader, node: ast.expr, name: str) -> Pattern:
     )
 
 
-def _option(
-    reader: Reader,
-    fragment: Fragment,
-    line: FragmentLine,
-    actual: Mapping[str, Pattern],
-    renamed: Mapping[str, str],
-    prefix: str,
-    call: ast.Call,
-) -> Pattern:
-    inner = replace(
-        reader,
-        text=line.text,
-        defined=actual,
-        renamed=renamed,
-        prefix=prefix,
-        stack=(*reader.stack, fragment.name),
-    )
+def _option(inside: Reader, line: FragmentLine, note: str) -> Pattern:
+    """One line of a fragment written out; `note` says of its mistakes where it is used."""
     try:
-        _, inner = read_statements(inner, line.body[:-1])
-        last = line.body[-1]
-        if not isinstance(last, ast.Expr):
-            raise line.text.error(last, "the last line of a fragment is the value itself")
-        pattern = read_pattern(inner, last.value)
+        inner, pattern = _line_value(replace(inside, text=line.text), line)
     except GapFuseError as e:
-        note = f"in the fragment `{fragment.name}` used at {reader.text.span(call)}"
         raise GapFuseError(replace(d, notes=(*d.notes, note)) for d in e.diagnostics) from e
     if line.bindings is None:
         return pattern
-    bindings = []
-    for word in line.bindings.keywords:
-        if word.arg is None:
-            raise line.text.error(word, "`with` binds name = expression")
-        value = rename_expression(convert_expression(line.with_text or line.text, word.value), inner.name)
-        bindings.append((inner.name(word.arg), value))
-    return With(pattern, tuple(bindings), pattern.span)
+    return With(pattern, tuple(_binding(inner, line, word) for word in line.bindings.keywords), pattern.span)
+
+
+def _line_value(reader: Reader, line: FragmentLine) -> tuple[Reader, Pattern]:
+    """The value of a fragment's line, behind the reader that knows what it defines."""
+    _, inner = read_statements(reader, line.body[:-1])
+    last = line.body[-1]
+    if not isinstance(last, ast.Expr):
+        raise line.text.error(last, "the last line of a fragment is the value itself")
+    return inner, read_pattern(inner, last.value)
+
+
+def _binding(inner: Reader, line: FragmentLine, word: ast.keyword) -> tuple[str, Expression]:
+    """What `with name = expression` binds."""
+    if word.arg is None:
+        raise line.text.error(word, "`with` binds name = expression")
+    value = rename_expression(convert_expression(line.with_text or line.text, word.value), inner.name)
+    return inner.name(word.arg), value
