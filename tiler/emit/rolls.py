@@ -82,19 +82,36 @@ def _write_rows(out: Lines, roll: Roll, units: Sequence[CallUnit]) -> None:
 
 
 def _write_roll(out: Lines, roll: Roll, units: Sequence[CallUnit]) -> None:
-    count, rows = len(units), f"rows_{units[0].name}"
+    _write_rows(out, roll, units)
+    _write_again(out, roll, units)
+    out.add(*comment(_described(roll, units)))
+    out.add(*steps_table(units[0].name, units[0].fetches))
+    out.open(f"static void {roll_name(units)}(void)")
+    _write_state(out, roll, units)
+    out.add(f"rows_{units[0].name}(0, next);")
+    for i, unit in enumerate(units):
+        _write_first(out, roll, i, unit)
+    out.open(f"for (int32_t step = 0; step < {roll.steps}; step++)")
+    _write_step(out, roll, units)
+    out.close()
+    out.add(*(f"gf_copy_settle(&out_{i});" for i, unit in enumerate(units) if _copied(unit, "out")))
+    out.close()
+
+
+def _described(roll: Roll, units: Sequence[CallUnit]) -> list[str]:
     ends = f"{units[0].plan.call} to {units[-1].plan.call}"
     title = f"{ends} go down the image together, {roll.step} rows of the last result a step"
     if roll.steps == 1:
         title = f"{ends} follow one another in L1: what a call reads from L2 arrives while those before it compute"
-    rings = [
-        f"{r.root}: {r.rows} of {r.height} rows of {r.row_bytes} B at L1 + {r.offset}{_how(r)}" for r in roll.rings
+    return [
+        title,
+        *(f"{r.root}: {r.rows} of {r.height} rows of {r.row_bytes} B at L1 + {r.offset}{_how(r)}" for r in roll.rings),
     ]
-    _write_rows(out, roll, units)
-    _write_again(out, roll, units)
-    out.add(*comment([title, *rings]))
-    out.add(*steps_table(units[0].name, units[0].fetches))
-    out.open(f"static void {roll_name(units)}(void)")
+
+
+def _write_state(out: Lines, roll: Roll, units: Sequence[CallUnit]) -> None:
+    """Rows and tickets that last from step to step."""
+    count = len(units)
     out.add(f"int32_t done[{count}] = {{0}}, to[{count}], next[{count}]; /* rows of each call's result */")
     if any(r.again for r in roll.rings):
         out.add(f"int32_t from[{count - 1}], then[{count - 1}]; /* first rows of what is made again, now and next */")
@@ -103,25 +120,22 @@ def _write_roll(out: Lines, roll: Roll, units: Sequence[CallUnit]) -> None:
     tickets = [f"{side}_{i} = {{0}}" for i, u in enumerate(units) for side in ("in", "out") if _copied(u, side)]
     if tickets:
         out.add(*statement("gf_ticket", tickets))
-    out.add(f"{rows}(0, next);")
-    for i, unit in enumerate(units):
-        _write_first(out, roll, i, unit)
-    out.open(f"for (int32_t step = 0; step < {roll.steps}; step++)")
+
+
+def _write_step(out: Lines, roll: Roll, units: Sequence[CallUnit]) -> None:
+    """What is in the loop over the steps."""
     if len(set(units[0].fetches)) > 1:
         table = table_name(units[0].name)
         out.add(f"gf_call_begin({roll.first});", f"fetch({table}[step][0], {table}[step][1]);")
-    out.add("memcpy(to, next, sizeof to);", f"{rows}(step + 1, next);")
+    out.add("memcpy(to, next, sizeof to);", f"rows_{units[0].name}(step + 1, next);")
     if any(r.again for r in roll.rings):
         again = f"again_{units[0].name}"
         out.add(f"{again}(done, from);", f"{again}(to, then);")
     for i, ring in enumerate(roll.rings):
         _write_slide(out, roll, units, i, ring)
-    for i in range(count):
+    for i in range(len(units)):
         _write_turn(out, roll, units, i)
     out.add("memcpy(done, to, sizeof done);")
-    out.close()
-    out.add(*(f"gf_copy_settle(&out_{i});" for i, unit in enumerate(units) if _copied(unit, "out")))
-    out.close()
 
 
 def _copied(unit: CallUnit, side: str) -> bool:
