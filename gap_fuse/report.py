@@ -9,7 +9,8 @@ from typing import Any
 
 from fusion_engine.diagnostics import counted
 from fusion_engine.graph import Call, FusedGraph
-from tiler.schedule import CallPlan, Group, Roll, Schedule
+from tiler.l2_tiles import l2_sizes
+from tiler.schedule import CallPlan, Group, OperandPlan, Roll, Schedule
 
 Report = Mapping[str, Any]
 FORMAT = 1
@@ -79,6 +80,7 @@ def _call(schedule: Schedule, number: int, call: Call, between_integers: bool) -
         ],
         "trailing": None if plan.trailing is None else asdict(plan.trailing),
         "together": _together(plan),
+        "stages": [_stage(plan, o) for o in plan.operands if o.l2_tile is not None],
         "tiles": plan.tiles,
         "l1_bytes": plan.l1_bytes,
         "bytes": _with(fetched[0], {h: sum(o.bytes.get(h, 0) for o in plan.operands) for h in _hops(plan)}),
@@ -151,6 +153,21 @@ def _together(plan: CallPlan) -> list[list[str]]:
         else list(o.shares.operands)
         for o in leads
     ]
+
+
+def _stage(plan: CallPlan, o: OperandPlan) -> dict[str, Any]:
+    """The tile in L2 of an operand that lies in L3."""
+    assert o.l2_tile is not None
+    loops = [(loop.axis, loop.tile) for loop in plan.loops]
+    return {
+        "operand": o.operand.name,
+        "tiles": l2_sizes(o.operand, plan.axes, loops, o.l2_tile),
+        "l2_bytes": o.l2_tile.bytes,
+        "l1_bytes": o.tile_bytes,
+        "halves": len(o.stage),
+        "bytes": dict(o.bytes),
+        "transfers": dict(o.transfers),
+    }
 
 
 def _hops(plan: CallPlan) -> list[str]:

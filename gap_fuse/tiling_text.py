@@ -153,6 +153,7 @@ def _shown(document: Document, shown: Document) -> list[str]:
         f"  tiles     {loops}",
         *_trailing(call["trailing"]),
         *(f"  together  {', '.join(names)}: one command brings a tile of each" for names in call["together"]),
+        *(f"  through L2 {_stage(x)}" for x in call["stages"]),
         *(f"  note      {n}" for n in call["notes"]),
         *_pareto(shown),
     ]
@@ -180,7 +181,8 @@ def _places(places: Mapping[str, str]) -> str:
     if "rows in L1" in places.values():
         return "were the call not rolled, operands in L2"
     apart = {level: [n for n, v in places.items() if v == level] for level in ("L1", "L3")}
-    named = [f"{', '.join(names)} in {level}" for level, names in apart.items() if names]
+    how = {"L1": "", "L3": ", tile by tile"}
+    named = [f"{', '.join(names)} in {level}{how[level]}" for level, names in apart.items() if names]
     return "; ".join([*named, "the rest in L2"]) if named else "operands in L2"
 
 
@@ -194,6 +196,17 @@ def _mark(shown: Document) -> str:
 def _loop(loop: Document) -> str:
     direction = ", from the last tile to the first" if loop["down"] else ""
     return f"{loop['axis']} {loop['tile']} of {loop['extent']}{direction}"
+
+
+def _stage(stage: Document) -> str:
+    """The L2 tile of an operand in L3."""
+    sizes = ", ".join(f"{axis} {n}" for axis, n in stage["tiles"].items()) or "whole"
+    turns = " in two halves that take turns" if stage["halves"] > 1 else ""
+    moved, commands = stage["bytes"], stage["transfers"]
+    return (
+        f"{stage['operand']}: {sizes}, {stage['l2_bytes']:,} B{turns}; L3 {moved['l3_l2']:,} B in "
+        f"{counted(commands['l3_l2'], 'command')}, L1 {moved['l2_l1']:,} B in tiles of {stage['l1_bytes']:,}"
+    )
 
 
 def _trailing(trailing: Document | None) -> list[str]:

@@ -91,6 +91,7 @@ def _copied(s: Settled, number: int, i: int) -> OperandPlan:
         transfers=choice.transfers[i],
         ahead=i in s.ahead.started[number],
         places=s.places(o.root),
+        l2_tile=choice.l2_tiles[i] if stage else None,
     )
 
 

@@ -14,6 +14,7 @@ from math import prod
 import numpy as np
 
 from tiler.boxes import tile_box
+from tiler.checking_stages import stage_steps
 from tiler.schedule import CallPlan, OperandPlan, Schedule, Shares, Transfer
 
 Moment = tuple[int, int]  # call, step
@@ -44,7 +45,8 @@ def _blocks(schedule: Schedule) -> Iterator[_Block]:
     for i, call in enumerate(schedule.calls):
         for o in call.operands:
             for at in o.stage:
-                yield _Block(f"{call.call}'s stage of {o.operand.name}", at, at + o.tile_bytes, (i, 0), (i, END))
+                size = o.tile_bytes if o.l2_tile is None else o.l2_tile.bytes
+                yield _Block(f"{call.call}'s stage of {o.operand.name}", at, at + size, (i, 0), (i, END))
 
 
 def _budget(schedule: Schedule, blocks: list[_Block]) -> Iterator[str]:
@@ -85,9 +87,11 @@ class _Walk:
         inside = {i for r in self.schedule.rolls for i in range(r.first + 1, r.last + 1)}
         for i, call in enumerate(self.schedule.calls):
             steps = self.rolls[i].steps if i in self.rolls else call.loops[0].trips if call.loops else 1
+            stages = stage_steps(call, self.held)
             for step in range(0 if i in inside else steps):
                 self._move((i, step))
                 yield from self._read(i, step)
+                yield from () if i in self.rolls else next(stages)
         yield from (f"the copy of {t.roots[0]} to {t.l2} is never started" for t in self.waiting)
 
     def _move(self, now: Moment) -> None:

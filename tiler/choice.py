@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tiler.schedule import L2Tile
 from tiler.trailing import Trail
 
 
@@ -59,6 +60,7 @@ class Choice:
     beside: float = 0.0  # cycles of the copies that run beside computing
     trail: Trail | None = None  # how its result overlaps an input
     bundles: tuple[Bundle, ...] = ()  # constants that come together
+    l2_tiles: tuple[L2Tile | None, ...] = ()  # of the operands in L3, what their stages hold at once
 
     def bundle(self, operand: int) -> Bundle | None:
         """That which an operand, by position, belongs to."""

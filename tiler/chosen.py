@@ -10,6 +10,7 @@ import numpy as np
 from tiler.bundles import WAYS, bundle
 from tiler.choice import Bundle, Choice
 from tiler.levelled import levelled
+from tiler.schedule import L2Tile
 from tiler.space import NEAR, Space
 from tiler.target import Hop
 
@@ -46,15 +47,16 @@ class _Chosen:
         halved = tuple(t and level == "l3" for t, level in zip(twice, levels, strict=True))
         copied = self._copied(bundles)
         l1 = int(tables.buffers[at] + sum(int(t[at]) for t, d in zip(space.tile, double, strict=True) if d))
+        depth = tuple(_depth(r, loops) for r in space.reads)
+        sizes = [
+            0 if v in NEAR else int(space.value(t.tile_bytes, at)) for t, v in zip(space.traffic, levels, strict=True)
+        ]
         return Choice(
             loops=loops,
-            depth=tuple(_depth(r, loops) for r in space.reads),
+            depth=depth,
             double=double,
             halved=halved,
-            tile_bytes=tuple(
-                0 if level in NEAR else int(space.value(t.tile_bytes, at))
-                for t, level in zip(space.traffic, levels, strict=True)
-            ),
+            tile_bytes=tuple(sizes),
             bytes=tuple(c.bytes for c in copied),
             transfers=tuple(c.transfers for c in copied),
             scratch={n: int(space.value(s, at)) for n, s in space.scratch.items()},
@@ -70,6 +72,9 @@ class _Chosen:
             beside=sum(c.first * (c.copies - 1) for c, d in zip(copied, double, strict=True) if d and c.copies),
             trail=tables.trail(order, at) if "ends" in levels else None,
             bundles=bundles,
+            l2_tiles=tuple(
+                L2Tile(d, 1, n) if v == "l3" else None for d, n, v in zip(depth, sizes, levels, strict=True)
+            ),
         )
 
     def _bundles(self, loops: tuple[tuple[str, int], ...]) -> tuple[Bundle, ...]:

@@ -9,6 +9,7 @@ spilled. Where runs wait for L3, smaller pieces and more streaming are then trie
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from fusion_engine.diagnostics import Diagnostic, GapFuseError, counted
@@ -24,6 +25,7 @@ TRIES = 10  # other drafts that are weighed
 SPILLS = 4  # activations of which one more is tried in L3
 PARTS = (4, 8, 16, 32)  # of L2: sizes of pieces that are tried
 LESS = (0.75, 0.5)  # of L2: what they lead to is weighed too
+WIDE = (1, 2, 4, 8)  # of L2: what stages may have that hold more than an L1 tile
 WORTH = 1.002  # a run that is longer than its calls by less is not improved
 
 
@@ -56,6 +58,7 @@ def decide_homes(options: Sequence[CallOptions], lives: Sequence[Life], near: St
         homes, draft = decide.settle(Draft())
     except (OutOfRoomError, StagedRollError) as e:
         raise LackingError(decide) from e
+    homes, draft = decide.widen(homes, draft)
     if draft != Draft() or (homes.moving and homes.cycles > WORTH * homes.bound):
         draft = decide.of_less_l2(*decide.improve(homes, draft))
     return decide.settle(draft, final=True)[0]
@@ -109,10 +112,27 @@ class _Decision:
         best = homes.cycles, homes.moving
         for part in LESS if homes.spilled else ():
             found = self.within(int(self.target.budget("l2") * part)).first()
-            again = None if found is None else self._try(found[1])
+            again = None if found is None else self._try(replace(found[1], wide=draft.wide))
             if again is not None and (again[0].cycles, again[0].moving) < best:
                 best, draft = (again[0].cycles, again[0].moving), again[1]
         return draft
+
+    def widen(self, homes: Homes, draft: Draft) -> tuple[Homes, Draft]:
+        """With the room for stages that leads to the shortest run: what they take, constants lack."""
+        best, most = (homes, draft), self.target.budget("l2") + 1
+        if not any(tile for p in homes.picked for tile in p.choice.l2_tiles):
+            return best
+        for limit in (self.target.budget("l2") // part for part in WIDE):
+            if limit >= most:  # no stage took more
+                continue
+            wide = draft.copy()
+            wide.wide = limit
+            found = self._try(wide)
+            if found is not None:
+                most = max(p.choice.stage_bytes for p in found[0].picked)
+            if found is not None and (found[0].cycles, found[0].moving) < (best[0].cycles, best[0].moving):
+                best = found
+        return best
 
     def improve(self, homes: Homes, draft: Draft) -> tuple[Homes, Draft]:
         """The draft that leads to the shortest run found, by single changes, and its homes."""
@@ -149,14 +169,17 @@ class _Decision:
             yield other
 
     def _more_in_l3(self, homes: Homes, draft: Draft) -> Iterator[Draft]:
-        """One more activation in L3, the largest first, or stages half as large; not where all comes in time as it
-        is."""
+        """One more activation in L3, the largest first, or one in place of the only one there, wide stages for what
+        moves then; or stages half as large. Not where all comes in time as it is."""
         if draft == Draft():
             return
-        for root in sorted(homes.activations, key=lambda r: (-self.sizes[r], r))[:SPILLS]:
-            other = draft.copy()
-            other.staged.add(root)
-            yield other
+        alone = set(homes.spilled) if len(homes.spilled) == 1 else set()
+        for left in [set[str](), alone] if alone else [set[str]()]:
+            for root in sorted(homes.activations, key=lambda r: (-self.sizes[r], r))[:SPILLS]:
+                other = draft.copy()
+                other.staged = other.staged - left | {root}
+                other.wide = other.wide or self.target.budget("l2") // WIDE[1]
+                yield other
         other = draft.copy()
         stages = [p.choice.stage_bytes for p in homes.picked]
         other.stages.update({i: size // 2 for i, size in enumerate(stages) if size})

@@ -18,6 +18,7 @@ from tiler.stays import Stays, widened
 from tiler.tables import Tables, tables_of
 from tiler.target import Hop
 from tiler.timeline import Stretch, timeline
+from tiler.widening import widened as with_l2_tiles
 
 LEAST_PIECE = 256  # bytes of a constant's pieces that are not made smaller
 
@@ -50,14 +51,16 @@ class Homes:
 @dataclass
 class Draft:
     """The decisions so far: names of buffers or roots staged from L3 tile by tile; by number, the calls whose stages
-    together, and the calls of whose constants each piece, have so many bytes at most."""
+    together, and the calls of whose constants each piece, have so many bytes at most; what stages that hold more than
+    an L1 tile may have in any call."""
 
     staged: set[str] = field(default_factory=set)
     stages: dict[int, int] = field(default_factory=dict)
     pieces: dict[int, int] = field(default_factory=dict)
+    wide: int = 0
 
     def copy(self) -> Draft:
-        return Draft(set(self.staged), dict(self.stages), dict(self.pieces))
+        return Draft(set(self.staged), dict(self.stages), dict(self.pieces), self.wide)
 
 
 class OutOfRoomError(Exception):
@@ -142,9 +145,16 @@ class Attempt:
         o = self.options[call]
         whole = sum(Block("", p.bytes, 0, 0).size for p in o.bound[0].packings if p.buffer not in where.staged)
         asked = self.draft.stages.get(call, free)
-        limits = (min(free - whole, asked), min(free, asked), free - whole, free)
-        found = [o.pick(room, where, limit) for limit in dict.fromkeys(limits)]
-        return next((p for p in found if isinstance(p, Picked)), found[-1])
+        limits = tuple(dict.fromkeys((min(free - whole, asked), min(free, asked), free - whole, free)))
+        found = [o.pick(room, where, limit) for limit in limits]
+        at = next((i for i, p in enumerate(found) if isinstance(p, Picked)), -1)
+        return self._widened(o, found[at], limits[at])
+
+    def _widened(self, o: CallOptions, p: Picked | NoFit, limit: int) -> Picked | NoFit:
+        """With what its stages may have beyond an L1 tile each."""
+        if isinstance(p, NoFit) or not self.draft.wide:
+            return p
+        return replace(p, choice=with_l2_tiles(p.bound, p.choice, min(limit, self.draft.wide), o.target, o.objective))
 
     def _users(self) -> dict[str, list[int]]:
         """Calls that read each constant whole from L2."""
@@ -161,11 +171,11 @@ class Attempt:
 
     def _stages(self) -> list[Block]:
         return [
-            Block(f"{i} {o.name} {half}", size, i, i)
+            Block(f"{i} {p.bound.operands[k].name} {half}", tile.bytes, i, i)
             for i, p in enumerate(self.picked)
-            for o, size, halved in zip(p.bound.operands, p.choice.tile_bytes, p.choice.halved, strict=True)
-            if o.buffer in self.draft.staged or o.root in self.draft.staged
-            for half in range(1 + halved)
+            for k, tile in enumerate(p.choice.l2_tiles)
+            if tile is not None
+            for half in range(1 + p.choice.halved[k])
         ]
 
     # ---- constants, and addresses ----

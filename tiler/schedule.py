@@ -69,6 +69,16 @@ class Shares:
 
 
 @dataclass(frozen=True, slots=True)
+class L2Tile:
+    """What the stage in L2 of an operand in L3 holds at once: what `block` tiles in a row of loops[depth - 1] touch,
+    loops outside that standing still, those inside whole; depth 0: all of the operand. At most `bytes`."""
+
+    depth: int
+    block: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class OperandPlan:
     """How one operand's tiles travel; or that it stays: `level` "l1" has its home at byte `far` of L1, no buffers;
     "ring" the same for rows of it, in a rolled group.
@@ -77,8 +87,9 @@ class OperandPlan:
     are copied when entering the body, outputs when leaving it. `l1` holds one L1 byte offset, or two when
     double-buffered. `level` is the home of the far side: "l2" at byte offset `far`, or "l3", where every tile passes
     through `stage`: one L2 byte offset, or two that take turns, so that the way to or from L3 runs beside other
-    tiles. `span`: its greatest copy has so many bytes and brings the tiles of others too, whose `lead` names it and
-    which are not copied themselves; where they lie tile by tile, `shares` says how. `ahead`: the copy of its first
+    tiles; what it holds at once is `l2_tile`.
+    `span`: its greatest copy has so many bytes and brings the tiles of others too, whose `lead` names it and which are
+    not copied themselves; where they lie tile by tile, `shares` says how. `ahead`: the copy of its first
     tile is started by the call before, and belongs to this one's counts. `bytes` and `transfers` count per hop, over
     the whole call, key "l2_l1" / "l3_l2". `places`: a constant that passes through L2 in pieces lies elsewhere in each
     iteration of loops[0]; they stand in for `far`, the byte offset at which it would begin were it whole.
@@ -98,6 +109,7 @@ class OperandPlan:
     lead: str = ""
     shares: Shares | None = None
     places: tuple[int, ...] = ()
+    l2_tile: L2Tile | None = None
 
     @property
     def joined(self) -> bool:

@@ -52,6 +52,21 @@ def test_a_result_over_its_input_is_said_in_words() -> None:
     assert f", {len(over)} result" in shown
 
 
+def test_the_l2_tiles_of_what_lies_in_l3_are_said_in_words() -> None:
+    sizes = ("--l1", "1200", "--l2", "3000")
+    calls = _document(*sizes)["calls"]
+    stages = [(c["name"], x) for c in calls for x in c["stages"]]
+    assert all(x["l2_bytes"] >= x["l1_bytes"] and x["bytes"]["l3_l2"] <= x["bytes"]["l2_l1"] for _, x in stages)
+    for call in calls:
+        axes = {loop["axis"]: loop for loop in call["loops"]}
+        for x in call["stages"]:
+            assert all(axes[a]["tile"] <= n <= axes[a]["extent"] for a, n in x["tiles"].items())
+    name, x = stages[0]
+    shown = _tile(*sizes, "--show", name).output
+    assert f"through L2 {x['operand']}: " in shown
+    assert f"{x['l2_bytes']:,} B" in shown
+
+
 def test_what_comes_together_is_said_in_words() -> None:
     call = next(c for c in _document("--l1", "6000")["calls"] if c["together"])
     names = call["together"][0]

@@ -12,6 +12,7 @@ from tests.tiler.calls import TARGET
 from tests.tiler.networks import KERNELS, Builder
 from tiler import Schedule, schedule
 from tiler.checking import l2_faults
+from tiler.schedule import OperandPlan
 
 
 @cache
@@ -88,3 +89,47 @@ def test_the_call_before_copies_the_first_tile_alone() -> None:
     s = schedule(b.graph([first], [x]), KERNELS, TARGET, l1=6000, l2=9000)
     assert any(o.ahead and len(o.l1) > 1 for c in s.calls for o in c.operands)
     assert l2_faults(s) == ()
+
+
+def _spilled() -> Schedule:
+    """Activations that pass through stages in L2 of several tiles."""
+    b = Builder()
+    first = x = b.tensor(8, 24, 24)
+    for _ in range(3):
+        x = b.conv(x, 8, 3)
+    return schedule(b.graph([first], [x]), KERNELS, TARGET, l1=2000, l2=6000)
+
+
+def _one_half(o: OperandPlan) -> OperandPlan:
+    """Both halves are one: the next block comes over the one that is read."""
+    return replace(o, stage=(o.stage[0], o.stage[0]))
+
+
+def _short(o: OperandPlan) -> OperandPlan:
+    assert o.l2_tile is not None
+    return replace(o, l2_tile=replace(o.l2_tile, bytes=o.l2_tile.bytes - 1))
+
+
+def _long(o: OperandPlan) -> OperandPlan:
+    assert o.l2_tile is not None
+    return replace(o, l2_tile=replace(o.l2_tile, bytes=4 * o.l2_tile.bytes))
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [(_one_half, "it is not there"), (_short, "does not hold all"), (_long, "lie over each other")],
+)
+def test_stages_that_hold_something_else_are_found(broken: Callable[[OperandPlan], OperandPlan], said: str) -> None:
+    s = _spilled()
+    assert l2_faults(s) == ()
+    i, k = next(
+        (i, k)
+        for i, c in enumerate(s.calls)
+        for k, o in enumerate(c.operands)
+        if o.operand.role == "in" and len(o.stage) > 1
+    )
+    operands = list(s.calls[i].operands)
+    operands[k] = broken(operands[k])
+    calls = [*s.calls[:i], replace(s.calls[i], operands=tuple(operands)), *s.calls[i + 1 :]]
+    faults = l2_faults(replace(s, calls=tuple(calls)))
+    assert any(said in fault for fault in faults), faults

@@ -19,7 +19,7 @@ from tests.tiler.networks import KERNELS, Builder, networks
 from tiler import schedule
 from tiler.checking import l2_faults
 from tiler.moves import HopLimits, count_box
-from tiler.schedule import CallPlan, OperandPlan, Schedule
+from tiler.schedule import CallPlan, L2Tile, OperandPlan, Schedule
 from tiler.schedule_json import schedule_from_json, schedule_to_json
 
 SIZES = st.sampled_from([400, 1000, 3000, 9000, 38000])
@@ -172,23 +172,47 @@ def _walked(c: CallPlan, o: OperandPlan) -> tuple[dict[str, int], dict[str, int]
     pitch = [t * o.operand.itemsize for t in o.operand.far_strides]
     bytes_, transfers = {"l2_l1": 0}, {"l2_l1": 0}
     if o.level == "l3":
-        bytes_["l3_l2"] = transfers["l3_l2"] = 0
+        bytes_["l3_l2"], transfers["l3_l2"] = _blocks_walked(c, o, pitch)
     for start, length in _iterations(c, loops[: o.depth]):
         box = [r.count for r in walk.tile_box(o.operand, start, length)]
-        for hop in bytes_:
-            limits = HopLimits(TARGET.hops[hop].max_bytes, TARGET.hops[hop].max_stride)
-            strided = hop == "l3_l2" or o.level == "l2"
-            size, commands = count_box(box, pitch, o.operand.itemsize, limits) if strided else _dense(box, o, limits)
-            bytes_[hop] += size
-            transfers[hop] += commands
+        size, commands = count_box(box, _around(c, o, start) or pitch, o.operand.itemsize, _limits("l2_l1"))
+        bytes_["l2_l1"] += size
+        transfers["l2_l1"] += commands
     return bytes_, transfers
 
 
-def _dense(box: list[int], o: OperandPlan, limits: HopLimits) -> tuple[int, int]:
-    size = o.operand.itemsize
-    for n in box:
-        size *= n
-    return count_box([size], [1], 1, limits)
+def _limits(hop: str) -> HopLimits:
+    return HopLimits(TARGET.hops[hop].max_bytes, TARGET.hops[hop].max_stride)
+
+
+def _blocks(c: CallPlan, tile: L2Tile) -> list[tuple[str, int]]:
+    """The loops around what a stage holds, as if that were the tile."""
+    loops = [(x.axis, x.tile) for x in c.loops[: tile.depth]]
+    return [*loops[:-1], (loops[-1][0], loops[-1][1] * tile.block)] if loops else []
+
+
+def _blocks_walked(c: CallPlan, o: OperandPlan, pitch: list[int]) -> tuple[int, int]:
+    """(bytes, commands) of every block between L3 and its stage."""
+    assert o.l2_tile is not None
+    total = [0, 0]
+    for start, length in _iterations(c, _blocks(c, o.l2_tile)):
+        box = [r.count for r in walk.tile_box(o.operand, start, length)]
+        assert prod(box) * o.operand.itemsize <= o.l2_tile.bytes
+        found = count_box(box, pitch, o.operand.itemsize, _limits("l3_l2"))
+        total = [a + b for a, b in zip(total, found, strict=True)]
+    return total[0], total[1]
+
+
+def _around(c: CallPlan, o: OperandPlan, start: dict[str, int]) -> list[int] | None:
+    """The pitches within the stage of the tile that begins there; None without a stage."""
+    if o.l2_tile is None:
+        return None
+    first, length = dict.fromkeys(c.axes, 0), dict(c.axes)
+    for axis, step in _blocks(c, o.l2_tile):
+        first[axis] = start[axis] - start[axis] % step
+        length[axis] = min(step, c.axes[axis] - first[axis])
+    box = [r.count for r in walk.tile_box(o.operand, first, length)]
+    return [o.operand.itemsize * prod(box[d + 1 :]) for d in range(len(box))]
 
 
 def _iterations(c: CallPlan, loops: list[tuple[str, int]]):  # type: ignore[no-untyped-def]

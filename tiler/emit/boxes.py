@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fusion_engine.expr import Expr, bounds
-from tiler.emit.affine import Affine, greatest, interval, least, number
+from tiler.emit.affine import Affine, greatest, interval, least, number, term
 from tiler.schedule import BoundOperand
 
 
@@ -67,3 +67,40 @@ def far_elements(operand: BoundOperand, box: tuple[DimBox, ...]) -> Affine:
     for dim, stride in zip(box, operand.far_strides, strict=True):
         total = total + dim.start * stride
     return total
+
+
+def named_box(prefix: str, dim: str, box: DimBox) -> tuple[DimBox, list[str]]:
+    """A clipped range gets names for its start and its size, and the lines that define them."""
+    if "(" not in f"{box.start}{box.extent}":
+        return box, []
+    name = f"{prefix}_{dim.split('/')[0]}"
+    start, lines = box.start, []
+    if "(" in str(start):
+        lines.append(f"const int32_t {name} = {start};")
+        start = term(name)
+    stop = box.extent + box.start  # the clipped end: what remains reads the name
+    lines.append(f"const int32_t {name}_n = {stop - start};")
+    return DimBox(start, term(f"{name}_n"), box.before, box.after), lines
+
+
+def merged(extents: Sequence[Affine], pitches: Sequence[Affine]) -> tuple[tuple[Affine, ...], tuple[Affine, ...]]:
+    """Without dims of extent 1; dims that are whole within the next outer one become part of it, as in gf_copy_box."""
+    dims: list[tuple[Affine, Affine]] = []
+    for extent, pitch in zip(extents, pitches, strict=True):
+        if extent == number(1):
+            continue
+        if dims and extent.is_number and dims[-1][1] == pitch * extent.const:
+            dims[-1] = (dims[-1][0] * extent.const, pitch)
+        else:
+            dims.append((extent, pitch))
+    return tuple(e for e, _ in dims), tuple(p for _, p in dims)
+
+
+def box_lines(sides: str, extents: Sequence[Affine], pitches: Sequence[Affine], item: int) -> list[str]:
+    """The definition of `box`, its `sides` as initialisers; without dims it is one element."""
+    extents, pitches = extents or [number(1)], pitches or [number(item)]
+    shape = f".extent = {{{', '.join(map(str, extents))}}}, .pitch = {{{', '.join(map(str, pitches))}}}"
+    return [
+        f"const gf_box box = {{{sides}, .item = {item}, .rank = {len(extents)},",
+        f"                    {shape}}};",
+    ]

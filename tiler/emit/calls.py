@@ -13,8 +13,8 @@ from tiler.emit.ahead import ahead_name
 from tiler.emit.arguments import varying, write_assignments, write_initialiser
 from tiler.emit.copies import (
     TileCopy,
-    bring_lines,
     current,
+    near,
     start_line,
     ticket,
     tile_copy,
@@ -23,25 +23,40 @@ from tiler.emit.copies import (
 )
 from tiler.emit.ctext import Lines, comment
 from tiler.emit.fetches import steps_table, table_name
+from tiler.emit.staging import (
+    Staged,
+    declarations,
+    near_line,
+    staged,
+    write_enter,
+    write_first,
+    write_functions,
+    write_leave,
+)
 from tiler.emit.unit import CallUnit, size_lines
 from tiler.schedule import Loop, OperandPlan, Trailing
 
 
 def call_text(unit: CallUnit, following: CallUnit | None = None) -> str:
     """The copies' functions and `static void run_CALL(void)`; it starts what the call `following` it wants early."""
-    copies = [tile_copy(unit, o) for o in unit.plan.operands if o.level not in ("l1", "ring") and not o.joined]
+    copies = [tile_copy(unit, o) for o in unit.plan.operands if o.level == "l2" and not o.joined]
+    stages = [staged(unit, o) for o in unit.plan.operands if o.level == "l3"]
     out = Lines()
     out.add(*comment(headline(unit)))
     for copy in copies:
         if not copy.is_plain and not copy.plan.ahead:
             write_function(out, copy)
+    for s in stages:
+        write_functions(out, s)
     out.add(*steps_table(unit.name, unit.fetches))
     out.open(f"static void run_{unit.name}(void)")
-    _declarations(out, unit, copies)
-    _body(out, unit, copies, 0, ahead_name(following) if following is not None else None)
+    _declarations(out, unit, copies, stages)
+    _body(out, unit, copies, stages, 0, ahead_name(following) if following is not None else None)
     for copy in copies:
         if copy.is_output and copy.plan.depth:
             out.add(*(wait_line(copy, b) for b in range(1 + copy.twice)))
+    for s in (s for s in stages if s.is_output and s.halved):
+        out.add(*(f"gf_copy_settle(&{s.plan.operand.name}_ticket[{half}]);" for half in (0, 1)))
     out.close()
     return str(out)
 
@@ -83,8 +98,8 @@ def _journey(o: OperandPlan) -> str:
         return f"{arrow} L1 + {o.far}, stays: {o.operand.buffer}"
     if o.joined:
         return f"{arrow} {o.level.upper()} + {o.far}, with {o.lead}: {o.operand.buffer}"
-    stage = f" through L2 + {' and '.join(map(str, o.stage))}" if o.stage else ""
-    moved = sum(o.bytes.values())
+    stage = _stage(o)
+    moved = o.bytes["l2_l1"]
     size = o.span or o.tile_bytes
     tiles = f"{moved} B" if moved == size else f"{moved} B in tiles of {size}"
     double = ", double-buffered" if len(o.l1) > 1 else ""
@@ -95,23 +110,29 @@ def _journey(o: OperandPlan) -> str:
     return f"{arrow} {home}{stage}, {tiles}{double}{early}: {o.operand.buffer}"
 
 
+def _stage(o: OperandPlan) -> str:
+    if o.l2_tile is None:
+        return ""
+    moved, size = o.bytes["l3_l2"], o.l2_tile.bytes
+    at = " and ".join(map(str, o.stage))
+    return f", {f'{moved} B' if moved == size else f'{moved} B in tiles of {size}'}, through L2 + {at}"
+
+
 # ---- the function ----
 
 
-def _declarations(out: Lines, unit: CallUnit, copies: Sequence[TileCopy]) -> None:
+def _declarations(out: Lines, unit: CallUnit, copies: Sequence[TileCopy], stages: Sequence[Staged]) -> None:
     write_initialiser(out, unit)
-    own = [c for c in copies if not c.plan.ahead]
-    tickets = [f"{c.ticket}{'[2] = {{0}}' if c.twice else ' = {0}'}" for c in own]
+    own = [(c.ticket, c.twice) for c in copies if not c.plan.ahead]
+    own += [(f"{s.plan.operand.name}_ticket", s.halved) for s in stages]
+    tickets = [f"{ticket}{'[2] = {{0}}' if twice else ' = {0}'}" for ticket, twice in own]
     if tickets:
         out.add(*statement("gf_ticket", tickets))
     for o in (o for o in unit.plan.operands if len(o.l1) > 1):
         out.add(f"const uint32_t {o.operand.name}_l1[2] = {{{o.l1[0]}, {o.l1[1]}}};")
-    for c in (c for c in copies if c.halved):
-        out.add(f"const uint32_t {c.plan.operand.name}_halves[2] = {{{c.plan.stage[0]}, {c.plan.stage[1]}}};")
-    sizes = [f"{c.plan.operand.name}_bytes[2] = {{0}}" for c in copies if c.halved and not c.is_output]
-    if sizes:
-        out.add(*statement("int32_t", sizes))
+    out.add(*(line for s in stages for line in declarations(s)))
     alternating = [f"{c.plan.operand.name}_now = 0" for c in copies if c.twice]
+    alternating += [f"{s.now} = 0" for s in stages if s.halved]
     if alternating:
         out.add(*statement("int32_t", alternating))
     out.add("")
@@ -129,7 +150,14 @@ def statement(ctype: str, declarators: Sequence[str]) -> list[str]:
     return [*lines, line]
 
 
-def _body(out: Lines, unit: CallUnit, copies: Sequence[TileCopy], depth: int, early: str | None = None) -> None:
+def _body(
+    out: Lines,
+    unit: CallUnit,
+    copies: Sequence[TileCopy],
+    stages: Sequence[Staged],
+    depth: int,
+    early: str | None = None,
+) -> None:
     """The loop body at one depth; depth 0 is the function's, where `early` starts the next call's first tiles."""
     here = [c for c in copies if c.plan.depth == depth]
     loops = unit.plan.loops
@@ -138,6 +166,7 @@ def _body(out: Lines, unit: CallUnit, copies: Sequence[TileCopy], depth: int, ea
     if inner is not None:
         for copy in (c for c in copies if c.plan.depth == depth + 1 and _is_ahead(c) and not c.plan.ahead):
             out.add(start_line(copy, {inner.axis: str(inner.last if inner.down else 0)}, current(copy.plan)))
+    _enter_stages(out, stages, depth)
     _wait(out, here, depth)
     if early is not None:
         out.add(f"{early}();")
@@ -150,9 +179,26 @@ def _body(out: Lines, unit: CallUnit, copies: Sequence[TileCopy], depth: int, ea
         if not depth and len(set(unit.fetches)) > 1:
             step = f"{table_name(unit.name)}[{_step(inner)}]"
             out.add(f"fetch({step}[0], {step}[1]);")
-        _body(out, unit, copies, depth + 1)
+        _body(out, unit, copies, stages, depth + 1)
         out.close()
     _leave(out, here, depth)
+    for s in stages:
+        if s.is_output and s.plan.depth == depth:
+            out.add(near_line(s, near(s.plan)))
+        if s.tile.depth == depth:
+            write_leave(out, s)
+
+
+def _enter_stages(out: Lines, stages: Sequence[Staged], depth: int) -> None:
+    """Blocks of this body's inputs come, the first ones of the next body's start, and tiles pass on to L1."""
+    for s in stages:
+        if s.tile.depth == depth + 1:
+            write_first(out, s)
+    for s in (s for s in stages if not s.is_output):
+        if s.tile.depth == depth:
+            write_enter(out, s)
+        if s.plan.depth == depth:
+            out.add(near_line(s, near(s.plan)))
 
 
 def _for(loop: Loop) -> str:
@@ -168,7 +214,7 @@ def _step(loop: Loop) -> str:
 
 
 def _is_ahead(copy: TileCopy) -> bool:
-    """An input inside a loop that has two buffers, or two halves of a stage."""
+    """An input inside a loop that has two buffers."""
     return not copy.is_output and copy.twice and copy.plan.depth > 0
 
 
@@ -183,15 +229,12 @@ def _start_inputs(out: Lines, here: Sequence[TileCopy], loop: Loop | None) -> No
         following = f"{loop.axis} {'-' if loop.down else '+'} {loop.tile}"
         line = start_line(copy, {loop.axis: following}, f"{current(copy.plan)} ^ 1")
         out.add(f"if ({following} {'>= 0' if loop.down else f'< {loop.extent}'}) {line}")
-        if copy.halved:
-            out.add(*bring_lines(copy))
 
 
 def _wait(out: Lines, here: Sequence[TileCopy], depth: int) -> None:
-    """Inputs must have arrived; an output's last store from this buffer must have left (a stage's half is waited for
-    where it is stored to)."""
+    """Inputs must have arrived; an output's last store from this buffer must have left."""
     for copy in here:
-        if not copy.is_output or (depth and not copy.halved):
+        if not copy.is_output or depth:
             out.add(wait_line(copy, current(copy.plan)))
 
 

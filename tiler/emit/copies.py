@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tiler.emit.affine import Affine, number, term, times
-from tiler.emit.boxes import DimBox
+from tiler.emit.boxes import box_lines, merged, named_box
 from tiler.emit.ctext import Lines
 from tiler.emit.fetches import places_name, places_table
 from tiler.emit.unit import CallUnit, size_lines
@@ -22,7 +22,7 @@ class TileCopy:
     function: str
     far: Affine
     extents: tuple[Affine, ...]
-    pitches: tuple[int, ...]
+    pitches: tuple[Affine, ...]
     loops: tuple[Loop, ...]  # that the box depends on
     defines: tuple[str, ...]
     may_be_empty: bool
@@ -36,7 +36,7 @@ class TileCopy:
     @property
     def is_plain(self) -> bool:
         """Always the same contiguous bytes."""
-        return not self.loops and not self.plan.stage and self.pitches == (self.item,)
+        return not self.loops and self.pitches == (number(self.item),)
 
     @property
     def home(self) -> str:
@@ -48,22 +48,12 @@ class TileCopy:
 
     @property
     def twice(self) -> bool:
-        """Whether it has two buffers, or two halves of a stage, that take turns."""
-        return takes_turns(self.plan)
-
-    @property
-    def halved(self) -> bool:
-        """Whether its way between L2 and L3 runs beside other tiles."""
-        return len(self.plan.stage) > 1
+        """Whether it has two buffers that take turns."""
+        return len(self.plan.l1) > 1
 
     @property
     def direction(self) -> str:
         return "GF_OUT" if self.is_output else "GF_IN"
-
-
-def takes_turns(plan: OperandPlan) -> bool:
-    """Whether it has two buffers in L1, or two halves of a stage in L2."""
-    return len(plan.l1) > 1 or len(plan.stage) > 1
 
 
 def tile_copy(unit: CallUnit, plan: OperandPlan) -> TileCopy:
@@ -74,18 +64,19 @@ def tile_copy(unit: CallUnit, plan: OperandPlan) -> TileCopy:
     boxes = unit.boxes[operand.name]
     verb = "store" if operand.role == "out" else "load"
     loops = unit.loops_of(t for dim in boxes for t in (dim.start, dim.extent))
-    named = [_named(operand.name, dim, box) for dim, box in zip(operand.dims, boxes, strict=True)]
+    named = [named_box(operand.name, dim, box) for dim, box in zip(operand.dims, boxes, strict=True)]
     far = number(operand.far_offset)
     for (box, _), stride in zip(named, operand.far_strides, strict=True):
         far = far + box.start * stride
-    extents, pitches = _merged([box.extent for box, _ in named], [s * operand.itemsize for s in operand.far_strides])
+    far_pitches = [number(s * operand.itemsize) for s in operand.far_strides]
+    extents, pitches = merged([box.extent for box, _ in named], far_pitches)
     return TileCopy(
         unit.name,
         plan,
         f"{verb}_{unit.name}_{operand.name}",
         far * operand.itemsize + (0 if plan.places else plan.far),
         extents or (number(1),),
-        pitches or (operand.itemsize,),
+        pitches or (number(operand.itemsize),),
         loops,
         tuple(line for _, lines in named for line in lines),
         any(not (dim.before.is_number and dim.after.is_number) for dim in boxes),
@@ -107,97 +98,28 @@ def _shares_copy(unit: CallUnit, plan: OperandPlan, shares: Shares) -> TileCopy:
         pitch *= loop.trips
     name = f"load_{unit.name}_{plan.operand.name}"
     loops, ticket_name = unit.loops_of((far, size)), _ticket_name(unit, plan)
-    return TileCopy(unit.name, plan, name, far, (size,), (1,), loops, (), False, ticket_name, 1)
+    return TileCopy(unit.name, plan, name, far, (size,), (number(1),), loops, (), False, ticket_name, 1)
 
 
 def _ticket_name(unit: CallUnit, plan: OperandPlan) -> str:
     return f"{unit.name}_{plan.operand.name}_ticket" if plan.ahead else f"{plan.operand.name}_ticket"
 
 
-def _named(operand: str, dim: str, box: DimBox) -> tuple[DimBox, list[str]]:
-    """A clipped range gets names for its start and its size."""
-    if "(" not in f"{box.start}{box.extent}":
-        return box, []
-    name = f"{operand}_{dim.split('/')[0]}"
-    start, lines = box.start, []
-    if "(" in str(start):
-        lines.append(f"const int32_t {name} = {start};")
-        start = term(name)
-    stop = box.extent + box.start  # the clipped end: what remains reads the name
-    lines.append(f"const int32_t {name}_n = {stop - start};")
-    return DimBox(start, term(f"{name}_n"), box.before, box.after), lines
-
-
-def _merged(extents: Sequence[Affine], pitches: Sequence[int]) -> tuple[tuple[Affine, ...], tuple[int, ...]]:
-    """Without dims of extent 1; dims that are whole within the next outer one become part of it, as in gf_copy_box."""
-    dims: list[tuple[Affine, int]] = []
-    for extent, pitch in zip(extents, pitches, strict=True):
-        if extent == number(1):
-            continue
-        if dims and extent.is_number and dims[-1][1] == extent.const * pitch:
-            dims[-1] = (dims[-1][0] * extent.const, pitch)
-        else:
-            dims.append((extent, pitch))
-    return tuple(e for e, _ in dims), tuple(p for _, p in dims)
-
-
 def write_function(out: Lines, copy: TileCopy) -> None:
-    """`static void load_CALL_OPERAND(axes..., void *l1, gf_ticket *ticket)`; through two halves of a stage the address
-    of one of them too, and for an input only that: the copy ends there, and the bytes of the tile are returned."""
+    """`static void load_CALL_OPERAND(axes..., void *l1, gf_ticket *ticket)`, for a result `store_`."""
     if copy.plan.places:
         out.add(*places_table(copy.call, copy.plan.operand.name, copy.plan.places))
-    to = {(True, True): ["uint32_t half", "void *l1"], (True, False): ["uint32_t half"]}
-    near_side = to.get((copy.halved, copy.is_output), ["void *l1"])
-    parameters = [*(f"int32_t {loop.axis}" for loop in copy.loops), *near_side, "gf_ticket *ticket"]
-    result = "int32_t" if copy.halved and not copy.is_output else "void"
-    out.open(f"static {result} {copy.function}({', '.join(parameters)})")
+    parameters = [*(f"int32_t {loop.axis}" for loop in copy.loops), "void *l1", "gf_ticket *ticket"]
+    out.open(f"static void {copy.function}({', '.join(parameters)})")
     out.add(*size_lines(copy.loops, [copy.far, *copy.extents, *copy.defines]), *copy.defines)
-    stage, item = copy.plan.stage, copy.item
-    far = f"GF_L3({copy.far})" if stage else f"GF_L2({copy.home}{copy.far})"
+    far = f"GF_L2({copy.home}{copy.far})"
     if copy.plan.shares is not None:
         out.add(f"gf_copy_bytes(GF_L2_L1, {copy.direction}, {far}, l1, {copy.extents[0]}, ticket);")
-        out.close()
-        out.add("")
-        return
-    near = f"GF_L2_NEAR({_half(copy)})" if stage else "l1"
-    _box(out, far, near, item, copy.extents, copy.pitches)
-    if stage:
-        _staged(out, copy)
     else:
+        out.add(*box_lines(f".far = {far}, .near = l1", copy.extents, copy.pitches, copy.item))
         out.add(f"gf_copy_box(GF_L2_L1, {copy.direction}, &box, ticket);")
     out.close()
     out.add("")
-
-
-def _box(out: Lines, far: str, near: str, item: int, extents: Sequence[Affine], pitches: Sequence[int]) -> None:
-    sides = f".far = {far}, .near = {near}, .item = {item}, .rank = {len(extents)},"
-    shape = f".extent = {{{', '.join(map(str, extents))}}}, .pitch = {{{', '.join(map(str, pitches))}}}"
-    out.add(f"const gf_box box = {{{sides}", f"                    {shape}}};")
-
-
-def _half(copy: TileCopy) -> str:
-    return "half" if copy.halved else str(copy.plan.stage[0])
-
-
-def _staged(out: Lines, copy: TileCopy) -> None:
-    """Through L2: the stage is dense and holds one tile, so each leg ends before the next begins; only a half's way to
-    or from L3 need not end here."""
-    size = " * ".join(
-        [*(_factor(e) for e in copy.extents), *([str(i)] if (i := copy.plan.operand.itemsize) > 1 else [])]
-    )
-    tile = f"gf_copy_bytes(GF_L2_L1, {copy.direction}, GF_L2({_half(copy)}), l1, {size}, ticket);"
-    deep = f"gf_copy_box(GF_L3_L2, {copy.direction}, &box, ticket);"
-    if copy.halved:
-        settle = "gf_copy_settle(ticket);"
-        out.add(*([settle, tile, settle, deep] if copy.is_output else [deep, f"return {size};"]))
-        return
-    first, second = (tile, deep) if copy.is_output else (deep, tile)
-    out.add(first, "gf_copy_settle(ticket);", second, "gf_copy_settle(ticket);")
-
-
-def _factor(extent: Affine) -> str:
-    simple = not extent.const if extent.terms else True
-    return str(extent) if simple and len(extent.terms) <= 1 else f"({extent})"
 
 
 def ticket(copy: TileCopy, buffer: str | int = 0) -> str:
@@ -206,8 +128,8 @@ def ticket(copy: TileCopy, buffer: str | int = 0) -> str:
 
 
 def current(plan: OperandPlan) -> str | int:
-    """The number of the L1 buffer, or of the half of the stage, in use: a local that alternates, or 0."""
-    return f"{plan.lead or plan.operand.name}_now" if takes_turns(plan) else 0
+    """The number of the L1 buffer in use: a local that alternates, or 0."""
+    return f"{plan.lead or plan.operand.name}_now" if len(plan.l1) > 1 else 0
 
 
 def near(plan: OperandPlan, buffer: str | int = 0) -> str:
@@ -229,23 +151,10 @@ def start_line(copy: TileCopy, at: Mapping[str, str], buffer: str | int, on: str
         where = f"GF_L2({copy.far}), {near(plan, buffer)}, {size}"
         return f"gf_copy_bytes(GF_L2_L1, {copy.direction}, {where}, &{on});"
     axes = [at.get(loop.axis, loop.axis) for loop in copy.loops]
-    if not copy.halved:
-        return f"{copy.function}({', '.join([*axes, near(plan, buffer), f'&{on}'])});"
-    name, half = plan.operand.name, f"{plan.operand.name}_halves[{buffer}]"
-    if copy.is_output:
-        return f"{copy.function}({', '.join([*axes, half, near(plan, buffer), f'&{on}'])});"
-    return f"{name}_bytes[{buffer}] = {copy.function}({', '.join([*axes, half, f'&{on}'])});"
-
-
-def bring_lines(copy: TileCopy) -> list[str]:
-    """The current half's way into L1, once it is there."""
-    name, now = copy.plan.operand.name, current(copy.plan)
-    where = f"GF_L2({name}_halves[{now}]), {near(copy.plan)}, {name}_bytes[{now}]"
-    on = ticket(copy, now)
-    return [f"gf_copy_settle(&{on});", f"gf_copy_bytes(GF_L2_L1, GF_IN, {where}, &{on});"]
+    return f"{copy.function}({', '.join([*axes, near(plan, buffer), f'&{on}'])});"
 
 
 def wait_line(copy: TileCopy, buffer: str | int) -> str:
-    """Wait for a copy that has certainly started, or, where its box may be empty or was waited for, that may have."""
-    certain = not copy.may_be_empty and not copy.plan.stage and not copy.is_output
+    """Wait for a copy that has certainly started, or, where its box may be empty, that may have."""
+    certain = not copy.may_be_empty and not copy.is_output
     return f"gf_copy_{'wait' if certain else 'settle'}(&{ticket(copy, buffer)});"
