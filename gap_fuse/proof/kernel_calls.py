@@ -9,6 +9,7 @@ from zlib import crc32
 import numpy as np
 
 from fusion_engine.diagnostics import GapFuseError
+from fusion_engine.expr import Name
 from fusion_engine.graph import CallAttr, FusedGraph
 from fusion_engine.kernels import solve_sizes
 from fusion_engine.kernels.descriptor import AttrType, Kernel, OperandType
@@ -130,8 +131,9 @@ def _drawn(kernel: Kernel, rng: np.random.Generator) -> KernelCall | None:
     sizes: dict[str, tuple[int, ...]] = {}
     variables = {name: str(rng.choice(types)) for name, types in kernel.dtypes.items()}
     attrs: dict[str, CallAttr] = {}
+    shapes = {e.name for size, e in kernel.sizes if size.startswith("*") and isinstance(e, Name)}
     for a in kernel.attrs:
-        value = _attribute(a, rng)
+        value = _shape(rng) if a.name in shapes else _attribute(a, rng)
         if value is None and a.required:
             return None
         attrs |= {} if value is None else {a.name: value}
@@ -163,6 +165,11 @@ def _operand(
             sizes[dim] = tuple(int(d) for d in rng.integers(1, 8, rank))
         shape.extend(sizes[dim])
     return draw_values(rng, np.dtype(variables.get(o.dtype, o.dtype)), shape)
+
+
+def _shape(rng: np.random.Generator) -> tuple[int, ...]:
+    """Of an attribute that is the size of a group."""
+    return tuple(int(n) for n in rng.integers(1, 8, int(rng.integers(1, 5))))
 
 
 def _attribute(a: AttrType, rng: np.random.Generator) -> CallAttr | None:

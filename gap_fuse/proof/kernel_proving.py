@@ -19,6 +19,7 @@ from gap_fuse.proof.judging import ULP
 from gap_fuse.proof.kernel_calls import KernelCall
 from gap_fuse.proof.tiles import BoundKernel, Setting, StrayAccess, bind_kernel, in_place, run_team
 from gap_fuse.proof.tiles.building import FLAGS
+from gap_fuse.proof.tiles.inside import staying
 from tiler.bound import BoundAxis, BoundCall
 
 TILES = 400  # tiles of one run at most: each is a call from Python
@@ -27,9 +28,10 @@ WORTH_SHARING = 200  # cycles that a team saves; kernels that share blocks leave
 
 @dataclass(eq=False)
 class ImplementationProof:
-    """One implementation: calls taken, runs (a call at one tiling; some ragged, some in place), why others were
-    declined, the worst error in ULP (0 where integers are equal), the range of modelled cycles, how many cores wrote at
-    once, the most cycles that a team would save where one core wrote alone, and what is wrong."""
+    """One implementation: calls taken, runs (a call at one tiling; some ragged, some in place, some `inside` tensors
+    that stay in L1), why others were declined, the worst error in ULP (0 where integers are equal), the range of
+    modelled cycles, how many cores wrote at once, the most cycles that a team would save where one core wrote alone,
+    and what is wrong."""
 
     kernel: str
     implementation: str
@@ -37,6 +39,7 @@ class ImplementationProof:
     runs: int = 0
     ragged: int = 0
     in_place: int = 0
+    inside: int = 0
     declined: dict[str, int] = field(default_factory=dict)
     worst: float = 0.0
     cycles: tuple[float, float] | None = None
@@ -58,12 +61,15 @@ def prove_implementation(
     rng = np.random.default_rng([seed, crc32(f"{kernel.name}/{implementation.name}".encode())])
     for call in calls:
         orders = _orders(implementation, call, rng)
-        bound = bind_kernel(kernel, implementation, call.operands, call.attrs, call.results, orders, call.dtypes)
+        given = call.operands, call.attrs, call.results, orders, call.dtypes
+        bound = bind_kernel(kernel, implementation, *given)
         if isinstance(bound, str):
             proof.declined[bound] = proof.declined.get(bound, 0) + 1
             continue
+        framed = bind_kernel(kernel, implementation, *given, framed=True)
         taken = BoundKernel(kernel, implementation, call.operands, *bound)
-        proof.failures += _prove_call(taken, call, rng, tuple(flags), proof)
+        larger = None if isinstance(framed, str) else BoundKernel(kernel, implementation, call.operands, *framed)
+        proof.failures += _prove_call(taken, larger, call, rng, tuple(flags), proof)
         if proof.failures:
             return proof
     proof.failures += [*_never_run(proof), *_never_shared(proof)]
@@ -71,25 +77,49 @@ def prove_implementation(
 
 
 def _prove_call(
-    taken: BoundKernel, call: KernelCall, rng: np.random.Generator, flags: tuple[str, ...], proof: ImplementationProof
+    taken: BoundKernel,
+    framed: BoundKernel | None,
+    call: KernelCall,
+    rng: np.random.Generator,
+    flags: tuple[str, ...],
+    proof: ImplementationProof,
 ) -> list[str]:
-    """What is wrong with one call, in each of its tilings in place of an operand too; the first wrong run ends it."""
+    """What is wrong with one call, in each of its tilings in place of an operand too, and inside tensors that stay,
+    also where these lie inside larger ones (`framed`); the first wrong run ends it."""
     bound = taken.bound
     proof.calls += 1
     _note_cycles(proof, bound)
     odd = list(dict.fromkeys(odd_cycles(bound)))
     over = in_place(bound)
     for tile in tilings(bound, rng):
-        for pair in (None, *([over[proof.in_place % len(over)]] if over else [])):
+        for one, reused, inside, where in _ways(taken, framed, tile, over[proof.in_place % max(len(over), 1) :][:1]):
             cores, seed = int(rng.choice([1, 3, 8])), int(rng.integers(2**31))
-            reused = {} if pair is None else dict([pair])
-            message = _run(taken, Setting(tile, cores, seed, flags, reused), proof)
+            message = _run(
+                one, Setting(_fitting(one.bound, tile, bound.extents), cores, seed, flags, reused, inside), proof
+            )
             if message is not None:
-                where = f", {pair[0]} in place of {pair[1]}," if pair else ""
                 return [*odd, f"{message} at {_shown(bound, tile)}{where}; the call: {_described(call)}"]
             if odd:
                 return odd
     return odd
+
+
+def _ways(
+    taken: BoundKernel, framed: BoundKernel | None, tile: Mapping[str, int], over: Sequence[tuple[str, str]]
+) -> Iterator[tuple[BoundKernel, dict[str, str], bool, str]]:
+    """The call, results in place of operands, whether tiles lie inside tensors that stay, and that in words."""
+    yield taken, {}, False, ""
+    yield from ((taken, {y: x}, False, f", {y} in place of {x}") for y, x in over)
+    if staying(taken.bound, tile):
+        yield taken, {}, True, ", tiles inside their tensors in L1"
+    if framed is not None and staying(framed.bound, _fitting(framed.bound, tile, taken.bound.extents)):
+        yield framed, {}, True, ", tensors inside larger ones in L1"
+
+
+def _fitting(bound: BoundCall, tile: Mapping[str, int], extents: Mapping[str, int]) -> dict[str, int]:
+    """The same tiles where axes are merged otherwise: what was whole of its extent is whole."""
+    whole = {a for a, n in extents.items() if tile[a] == n}
+    return {a: n if a in whole else min(tile[a], n) for a, n in bound.extents.items()}
 
 
 def _never_run(proof: ImplementationProof) -> list[str]:
@@ -161,6 +191,7 @@ def _run(call: BoundKernel, setting: Setting, proof: ImplementationProof) -> str
     proof.runs += 1
     proof.cores, proof.unshared = max(proof.cores, team.busy), max(proof.unshared, team.unshared)
     proof.in_place += bool(setting.reused)
+    proof.inside += setting.inside
     proof.ragged += any(n % tiles[a] for a, n in call.bound.extents.items() if tiles[a])
     try:
         return _compared(call, got, proof)

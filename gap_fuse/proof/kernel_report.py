@@ -12,12 +12,23 @@ from gap_fuse.proof.kernel_proving import ImplementationProof
 
 def kernel_lines(proofs: Sequence[ImplementationProof]) -> Iterator[str]:
     """A row per implementation, failures, the sum."""
-    head = ["kernel", "implementation", "calls", "runs", "ragged", "in place", "declined", "cores", "worst error"]
+    head = [
+        "kernel",
+        "implementation",
+        "calls",
+        "runs",
+        "ragged",
+        "in place",
+        "in L1",
+        "declined",
+        "cores",
+        "worst error",
+    ]
     rows = [[*head, "cycles", ""]]
     rows += [_row(p) for p in proofs]
     widths = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
     for row in rows:
-        cells = [c.rjust(w) if 2 <= i <= 6 else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
+        cells = [c.rjust(w) if 2 <= i <= 7 else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
         yield "  ".join(cells).rstrip()
     for p in proofs:
         for failure in p.failures:
@@ -38,6 +49,7 @@ def _row(p: ImplementationProof) -> list[str]:
         str(p.runs),
         str(p.ragged),
         str(p.in_place),
+        str(p.inside),
         str(sum(p.declined.values())),
         str(p.cores) if p.cores else "-",
         worst if p.runs else "-",

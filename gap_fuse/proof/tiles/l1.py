@@ -31,6 +31,7 @@ class L1:
         self._raw: dict[str, np.ndarray] = {}
         self._start: dict[str, int] = {}
         self._data: dict[str, np.ndarray] = {}
+        self._offset: dict[str, int] = {}
         self._sealed: dict[str, bytes] = {}
         self._writable: set[str] = set()
 
@@ -43,13 +44,20 @@ class L1:
             self.working.add(name)
             self.pitch[name] = pitch
 
+    def place_inside(self, name: str, tensor: np.ndarray, at: int) -> None:
+        """A tile that begins at element `at` of its tensor, which is in L1 as a whole."""
+        self.place(name, tensor)
+        self._offset[name] = at * tensor.itemsize
+
     def place_over(self, name: str, other: str) -> None:
         """A result at the very bytes of an operand, which may be written then."""
         self._raw[name], self._start[name], self._data[name] = self._raw[other], self._start[other], self._data[other]
         self.working.add(other)
 
     def address(self, name: str) -> int | None:
-        return None if name not in self._raw else self._raw[name].ctypes.data + self._start[name]
+        if name not in self._raw:
+            return None
+        return self._raw[name].ctypes.data + self._start[name] + self._offset.get(name, 0)
 
     def bytes_of(self, name: str) -> np.ndarray:
         return self._raw[name][self._start[name] : self._start[name] + self._data[name].nbytes]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from fusion_engine.graph import Buffer, Call, CallAttr, FusedGraph, Provenance
+from fusion_engine.graph import Alias, Buffer, Call, CallAttr, FusedGraph, Provenance
 from fusion_engine.kernels import solve_sizes
 from fusion_engine.kernels.descriptor import Implementation, Kernel, OperandType
 from tiler.binding import bind
@@ -15,6 +16,7 @@ from tiler.bound import BoundCall
 Operands = Mapping[str, np.ndarray]
 Attrs = Mapping[str, CallAttr]
 Orders = Mapping[str, Sequence[int]]
+FRAME = (1, 2)  # elements in front of and behind a framed tensor, along each axis
 
 
 def bind_kernel(
@@ -25,18 +27,20 @@ def bind_kernel(
     results: Mapping[str, Sequence[int]] | None = None,
     orders: Orders | None = None,
     dtypes: Mapping[str, str] | None = None,
+    framed: bool = False,
 ) -> tuple[FusedGraph, BoundCall] | str:
     """The graph of one call and its binding, or why the implementation does not take it.
 
     `results` gives output shapes that the kernel cannot tell from its inputs (sizes `given`); `orders` storage orders
     (logical axes, outermost first) of operands and results by name; else those the implementation wants; `dtypes`
-    those of results that the inputs do not tell (cast).
+    those of results that the inputs do not tell (cast). `framed`: activations lie inside larger tensors.
     """
     shapes = {n: v.shape for n, v in operands.items()} | {n: tuple(s) for n, s in (results or {}).items()}
     sizes = solve_sizes(kernel, shapes, {n: str(v.dtype) for n, v in operands.items()} | dict(dtypes or {}), attrs)
     if isinstance(sizes, str):
         return sizes
     graph = _graph(kernel, implementation, operands, attrs, sizes.shapes, sizes.dtypes, orders or {})
+    graph = _framed(graph) if framed else graph
     bound = bind(kernel, implementation, graph, graph.calls[0])
     return bound if isinstance(bound, str) else (graph, bound)
 
@@ -71,6 +75,19 @@ def _graph(
         Provenance("test", "", "", ()),
     )
     return FusedGraph("test", tuple(buffers), (call,), tuple(inputs), tuple(shapes))
+
+
+def _framed(graph: FusedGraph) -> FusedGraph:
+    """Every activation a box of a tensor that goes on by FRAME on each side."""
+    buffers: list[Buffer] = []
+    for b in graph.buffers:
+        if b.data is None and b.shape:
+            before, after = FRAME
+            shape = tuple(n + before + after for n in b.shape)
+            buffers.append(replace(b, name=f"{b.name}.framed", shape=shape))
+            b = replace(b, order=None, alias=Alias(f"{b.name}.framed", start=(before,) * len(shape)))
+        buffers.append(b)
+    return replace(graph, buffers=tuple(buffers))
 
 
 def _types(kernel: Kernel, operands: Operands) -> dict[str, OperandType]:

@@ -15,6 +15,7 @@ from fusion_engine.expr import evaluate, names
 from fusion_engine.graph import FusedGraph, resolve_storage
 from fusion_engine.kernels.descriptor import Implementation, Kernel
 from gap_fuse.proof.tiles.building import FLAGS, Library, library, structure
+from gap_fuse.proof.tiles.inside import check_beside, staying
 from gap_fuse.proof.tiles.l1 import L1
 from gap_fuse.proof.tiles.one_call import Operands
 from gap_fuse.proof.tiles.sharing import busy_cores, check_sharing, written_alone
@@ -44,13 +45,15 @@ class BoundKernel:
 @dataclass(frozen=True, slots=True)
 class Setting:
     """How a call is run: in tiles of `tiles` (axes left out are whole), by so many `cores`, with their sequence and all
-    junk out of `seed`, compiled with `flags`, results lying on an operand as `reused` says (see `in_place`)."""
+    junk out of `seed`, compiled with `flags`, results lying on an operand as `reused` says (see `in_place`); `inside`:
+    activations stay in L1, tiles inside their tensors where the C can walk them there, nothing beside them written."""
 
     tiles: Mapping[str, int] = field(default_factory=dict)
     cores: int = 8
     seed: int = 0
     flags: tuple[str, ...] = FLAGS
     reused: Mapping[str, str] = field(default_factory=dict)
+    inside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,7 @@ class TiledRun:
         self.graph, self.bound = call.graph, call.bound
         self.setting, self.cores, self.reused = setting, setting.cores, setting.reused
         self.rng = np.random.default_rng(setting.seed)
+        self.stays: frozenset[str] = frozenset()  # the operands whose tiles lie inside their tensors
         self.calls, self.busy, self.unshared = 0, 0, 0.0
         self.sizes: Mapping[str, int] = {}  # of the tile at hand, as formulas read them
         self.operands = {o.name: o for o in call.bound.operands}
@@ -108,7 +112,11 @@ class TiledRun:
             packed = pack(data, packing.dims, packing.order).ravel()
             assert packed.nbytes == packing.bytes
             return packed
-        return np.ascontiguousarray(data.transpose(self.graph.buffer[o.root].storage_order)).ravel()
+        root, storage = self.graph.buffer[o.root], resolve_storage(self.graph.buffer, o.buffer)
+        flat = self._junk(prod(root.shape), data.dtype)
+        strides = tuple(s * flat.itemsize for s in storage.strides)
+        np.lib.stride_tricks.as_strided(flat[storage.offset :], storage.shape, strides)[...] = data
+        return flat
 
     def _junk(self, count: int, dtype: np.dtype) -> np.ndarray:
         return np.frombuffer(self.rng.bytes(count * dtype.itemsize), dtype).copy()
@@ -119,6 +127,7 @@ class TiledRun:
         over = self.bound.accumulate.over if self.bound.accumulate else ()
         extents = self.bound.extents
         sizes = {a: self.setting.tiles.get(a, n) or 1 for a, n in extents.items()}
+        self.stays = staying(self.bound, sizes) if self.setting.inside else frozenset()
         outer = {a: (sizes[a] if a not in over else extents[a]) for a in extents}
         for position in _positions(extents, outer):
             self._outer_tile({**position}, over, sizes)
@@ -134,7 +143,7 @@ class TiledRun:
     def _tile(self, position: Mapping[str, tuple[int, int]], first: bool, last: bool, kept: L1) -> L1:
         ranges = {a: AxisRange(number(at), number(n)) for a, (at, n) in position.items()}
         boxes = {n: operand_box(o, ranges, self.bound.extents) for n, o in self.operands.items()}
-        tile = Tile(self.kernel, self.operands, boxes, ranges, self.bound.attrs)
+        tile = Tile(self.kernel, self.operands, boxes, ranges, self.bound.attrs, self.stays)
         self.sizes = self._sizes(position, boxes)
         l1 = L1(self.rng)
         self._place_operands(l1, boxes, first, last)
@@ -142,7 +151,9 @@ class TiledRun:
         self._place_sums(l1, ranges, None if first else kept)
         self._call(tile, l1, first, last)
         for name, o in self.operands.items():
-            if o.role == "out" and (last or self._runs_along(o)):
+            if o.role == "out" and name in self.stays:
+                self._stays_on(o, boxes[name], l1)
+            elif o.role == "out" and (last or self._runs_along(o)):
                 _view(o, boxes[name], self.far[name])[...] = l1.array(name)
         return l1
 
@@ -157,6 +168,8 @@ class TiledRun:
         for name, o in self.operands.items():
             if name in self.reused:
                 l1.place_over(name, self.reused[name])
+            elif name in self.stays:
+                l1.place_inside(name, self.far[name], _offset(o, boxes[name]))
             else:
                 incoming = o.role != "out"
                 data = self._incoming(o, boxes[name], first, last) if incoming else self._outgoing(o, boxes[name])
@@ -175,6 +188,13 @@ class TiledRun:
         if acc is not None:
             junk = self._junk(self._sums(ranges), np.dtype(np.uint8))
             l1.place(acc.name, junk if kept is None else kept.bytes_of(acc.name), working=True)
+
+    def _stays_on(self, o: BoundOperand, box: tuple[DimBox, ...], l1: L1) -> None:
+        """A result's tensor as the call left it, for the next tile."""
+        made, mask = l1.array(o.name), np.zeros(self.far[o.name].size, bool)
+        _view(o, box, mask)[...] = True
+        check_beside(o.name, self.far[o.name], made, mask, f"{self.kernel.name}/{self.implementation.name}")
+        self.far[o.name] = made.copy()
 
     def _runs_along(self, o: BoundOperand) -> bool:
         """Whether a result has its own part in each tile of the kept axes: a recurrence's sequence."""
@@ -279,12 +299,19 @@ def _positions(extents: Mapping[str, int], tiles: Mapping[str, int]) -> Iterator
         yield dict(chosen)
 
 
+def _offset(o: BoundOperand, box: tuple[DimBox, ...]) -> int:
+    """Where the box begins in the operand's home, in elements; 0 for an empty one."""
+    if any(d.extent.const <= 0 for d in box):
+        return 0
+    return o.far_offset + sum(d.start.const * s for d, s in zip(box, o.far_strides, strict=True))
+
+
 def _view(o: BoundOperand, box: tuple[DimBox, ...], flat: np.ndarray) -> np.ndarray:
     """The box within the operand's home."""
     shape = tuple(max(d.extent.const, 0) for d in box)
     if 0 in shape:
         return np.zeros(shape, flat.dtype)
-    offset = o.far_offset + sum(d.start.const * s for d, s in zip(box, o.far_strides, strict=True))
+    offset = _offset(o, box)
     reach = offset + sum((n - 1) * s for n, s in zip(shape, o.far_strides, strict=True))
     inside = offset >= 0 and reach < flat.size
     assert inside, f"the box of `{o.name}` leaves its root"

@@ -1,0 +1,2 @@
+def line_ignored(x):
+    return ~x

@@ -1,0 +1,2 @@
+def pitch_ignored(x):
+    return ~x
