@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from fusion_engine.covering.types import Candidate, Decline
 from fusion_engine.diagnostics import Diagnostic, GapFuseError, did_you_mean
 from fusion_engine.explanation import Attempt, Explanation, NodeReport, Rewriting, RuleReport, Taker
+from fusion_engine.folded import Gone, became, file_nodes, gone
 from fusion_engine.language.types import Rule
 from fusion_engine.matching import explain_node, lacking_operators, match
 from fusion_engine.planning import Planned
@@ -22,16 +23,17 @@ def explain(planned: Planned, node: str | None = None, rule: str | None = None) 
     """Who took what, and what stopped the others.
 
     Without `node` and `rule`: every node, and every rule with its best attempt where it did not fire. With `node` (a
-    node's name, a result's name, or an operator): who took it, who else could have, and why other rules declined. With
+    node's name, a result's name, or an operator): who took it, who else could have, and why other rules declined, or
+    what became of a node of the file that was folded away. With
     `rule`: where it fired and its best attempts elsewhere. Raises GapFuseError for a name that is not there.
     """
     told = _Told(planned, _takers(planned), _steps(planned))
     every = node is None and rule is None
-    nodes = planned.view.nodes if every else () if node is None else _nodes_named(planned, node)
+    nodes, away = (planned.view.nodes, ()) if every else ((), ()) if node is None else _nodes_named(planned, node)
     rules = planned.rules.rules if every else () if rule is None else _rule_named(planned, rule)
     return Explanation(
         planned.view.name,
-        tuple(_node(told, n, closely=not every) for n in nodes),
+        (*(_node(told, n, closely=not every) for n in nodes), *map(_away, away)),
         _rules(told, rules, most=1 if every else SHOWN),
         (*planned.rules.notes, *planned.matches.notes),
         tuple(Rewriting(s.rule, s.variant, s.origins) for s in planned.rewrites),
@@ -73,13 +75,18 @@ def _rewritten(told: _Told, node: ViewNode) -> tuple[str, ...]:
 # ---- names ----
 
 
-def _nodes_named(planned: Planned, name: str) -> list[ViewNode]:
+def _nodes_named(planned: Planned, name: str) -> tuple[tuple[ViewNode, ...], tuple[Gone, ...]]:
+    """The nodes of the view, and those of the file that are none."""
     view = planned.view
     value = view.aliases.get(name, name)
-    found = [n for n in view.nodes if name in n.origins or value in n.outputs or name == n.op]
-    if found:
-        return found
-    known = [o for n in view.nodes for o in (*n.origins, *n.outputs, n.op)]
+    of_file = file_nodes(planned.model, name)
+    bear = {n.index for f in of_file for n in became(view, f)}
+    found = [n for n in view.nodes if name in n.origins or value in n.outputs or name == n.op or n.index in bear]
+    asked = [f for f in of_file if not became(view, f)]
+    if found or asked:
+        return tuple(found), tuple(gone(planned.model, view, asked))
+    of_graph = (t for f in planned.model.proto.graph.node for t in (f.name, *f.output, f.op_type) if t)
+    known = [*(o for n in view.nodes for o in (*n.origins, *n.outputs, n.op)), *of_graph]
     hint = did_you_mean(name, dict.fromkeys(known)) or "`gap-fuse explain MODEL` lists them by call"
     raise GapFuseError(Diagnostic(f"the model has no node `{name}`", help=hint))
 
@@ -98,6 +105,10 @@ def node_name(node: ViewNode) -> str:
 
 
 # ---- nodes ----
+
+
+def _away(node: Gone) -> NodeReport:
+    return NodeReport(node.name, node.op, node.inputs, node.outputs, (), wanted=False, gone=node.fate)
 
 
 def _node(told: _Told, node: ViewNode, closely: bool) -> NodeReport:

@@ -58,7 +58,8 @@ class Rewriting:
 @dataclass(frozen=True, slots=True)
 class NodeReport:
     """One node of the view under its names in the file; `inputs` and `outputs` are types; `rewritten`: the rules that
-    made it of other nodes."""
+    made it of other nodes. Or a node of the file that is none of the view: `gone` says what became of it, `inputs` and
+    `outputs` are names."""
 
     name: str
     op: str
@@ -69,6 +70,7 @@ class NodeReport:
     attempts: tuple[Attempt, ...] = ()
     wanted: bool = True  # False: nothing asks for its result
     rewritten: tuple[str, ...] = ()
+    gone: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,7 @@ def _node(n: NodeReport) -> dict[str, Any]:
         "outputs": list(n.outputs),
         "wanted": n.wanted,
         "rewritten_by": list(n.rewritten),
+        "gone": n.gone,
         "taken_by": [_taker(t) for t in n.takers],
         "also_possible": [_taker(t) for t in n.others],
         "attempts": [_attempt(a) for a in n.attempts],

@@ -74,6 +74,8 @@ def _width(nodes: Sequence[NodeReport]) -> int:
 
 
 def _node_line(n: NodeReport, width: int) -> str:
+    if n.gone:
+        return f"{short(n.name):{width}}  {n.op}: {n.gone}"
     takers = "; ".join(map(_taken, n.takers))
     nothing = "no plan" if n.wanted else "not needed: nothing asks for its result"
     made = f"; rewritten by {', '.join(n.rewritten)}" if n.rewritten else ""

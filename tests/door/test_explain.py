@@ -121,3 +121,30 @@ refused (float[3] x) => (float[1,3] y) <float[1,1] lo = {0.5}, float hi = {2.0}>
 """
     told = command("explain", onnx_text(tmp_path / "m.onnx", text), "--rule", "clamps").output
     assert "the rewrite is refused: y would have the shape [3], it is [1, 3]" in told
+
+
+FOLDED = """<ir_version: 8, opset_import: ["": 17]> g (float[2,3] x) => (float[2,3] y, float[2,3] u)
+    <float[3] c = {1,2,3}, int64[1] z = {0}> {
+      [sum] c2 = Add(c, c) [same] i = Identity(x) [shape] s = Shape(i) [as_it_is] r = Reshape(i, s) a = Mul(r, c2)
+      [spare] d = Exp(a) [none] e = Slice(x, z, z) y = Relu(a) [joined] q = Concat<axis=0>(y, e) u = Tanh(q)
+    }"""
+FATES = [
+    ("sum", "sum  Add: its result does not depend on the inputs: it was computed when the model was read"),
+    ("c2", "sum  Add: its result does not depend on the inputs"),
+    ("shape", "shape  Shape: its result does not depend on the inputs"),
+    ("same", "same  Identity: it changes nothing here: its result is `x`, a graph input"),
+    ("Reshape", "as_it_is  Reshape: it changes nothing here: its result is `x`, a graph input"),
+    ("spare", "spare  Exp: no output of the graph needs its result"),
+    ("none", "none  Slice: its result has no element: nothing computes it"),
+]
+
+
+@pytest.mark.parametrize(("name", "said"), FATES)
+def test_what_became_of_a_node_that_was_folded_away(tmp_path: Path, name: str, said: str) -> None:
+    """It said that the model has no such node."""
+    (tmp_path / "m.onnxtxt").write_text(FOLDED)
+    done = command("explain", tmp_path / "m.onnxtxt", "--node", name)
+    assert done.exit_code == 0, done.output
+    assert done.output.startswith(said)
+    (node,) = json.loads(command("explain", tmp_path / "m.onnxtxt", "--node", name, "--json").stdout)["nodes"]
+    assert said.split(": ", 1)[1] in node["gone"]
