@@ -126,9 +126,13 @@ class FusedGraph:
         return {b.name: b for b in self.buffers}
 
     @cached_property
-    def maker(self) -> Mapping[str, Call]:
-        """The call that writes each result."""
-        return {name: call for call in self.calls for _, name in call.results}
+    def makers(self) -> Mapping[str, tuple[Call, ...]]:
+        """The calls that write into each buffer that owns bytes: several where its parts are made in their place."""
+        found: dict[str, dict[str, Call]] = {}
+        for call in self.calls:
+            for _, name in call.results:
+                found.setdefault(self.root(name), {})[call.name] = call
+        return {root: tuple(calls.values()) for root, calls in found.items()}
 
     def root(self, name: str) -> str:
         """The buffer that owns the bytes of `name`, aliases followed down."""

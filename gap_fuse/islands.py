@@ -79,14 +79,14 @@ def _reaches_dequantise(graph: FusedGraph, buffer: str) -> bool:
     frontier, seen = [buffer], set()
     while frontier:
         owner = graph.root(frontier.pop())
-        if owner in seen or owner not in graph.maker:
+        if owner in seen:
             continue
         seen.add(owner)
-        maker = graph.maker[owner]
-        if dequantises(maker):
-            return True
-        if _is_float(graph, maker) or maker.kernel == "copy":
-            frontier.extend(b for _, b in maker.operands)
+        for maker in graph.makers.get(owner, ()):
+            if dequantises(maker):
+                return True
+            if _is_float(graph, maker) or maker.kernel == "copy":
+                frontier.extend(b for _, b in maker.operands)
     return False
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from fusion_engine import FusedGraph, run_reference
+from fusion_engine.graph import Quantisation
 from fusion_engine.reference import run_calls
 from fusion_engine.tolerances import KERNEL, NETWORK
 from gap_fuse.arrays import Samples, draw_samples, read_samples
@@ -172,26 +173,32 @@ def output_step(graph: FusedGraph, name: str) -> float:
         if owner in seen:
             continue
         seen.add(owner)
-        q = graph.buffer[owner].quantisation
+        q = _quantisation(graph, owner)
         if q is not None:
-            return max(q.scale) if owner == _dequantised(graph, name) else 1.0 / 256
-        if owner in graph.maker:
-            frontier.extend(b for _, b in graph.maker[owner].operands if graph.buffer[b].data is None)
+            return max(q.scale) if owner in _dequantised(graph, name) else 1.0 / 256
+        made = graph.makers.get(owner, ())
+        frontier.extend(b for call in made for _, b in call.operands if graph.buffer[b].data is None)
     return 0.0
 
 
-def _dequantised(graph: FusedGraph, name: str) -> str | None:
-    call = graph.maker.get(graph.root(name))
-    if call is None or not dequantises(call):
-        return None
-    return graph.root(dict(call.operands)["x"])
+def _quantisation(graph: FusedGraph, owner: str) -> Quantisation | None:
+    """Of a buffer, or of a part of it that is made in its place."""
+    results = [b for call in graph.makers.get(owner, ()) for _, b in call.results]
+    known = (graph.buffer[b].quantisation for b in (owner, *results))
+    return next((q for q in known if q is not None), None)
+
+
+def _dequantised(graph: FusedGraph, name: str) -> set[str]:
+    """What an output, or a part of it, is the real numbers of."""
+    made = graph.makers.get(graph.root(name), ())
+    return {graph.root(dict(call.operands)["x"]) for call in made if dequantises(call)}
 
 
 def ends_in_softmax(graph: FusedGraph, name: str) -> bool:
     """Whether the output is a softmax, seen through copies and format changes."""
     owner = graph.root(name)
-    while owner in graph.maker:
-        call = graph.maker[owner]
+    while len(made := graph.makers.get(owner, ())) == 1:
+        (call,) = made
         if call.kernel.startswith("softmax"):
             return True
         if not (quantises(call) or dequantises(call) or call.kernel.startswith(("copy", "flip_sign"))):

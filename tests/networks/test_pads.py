@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import gap_fuse
+from gap_fuse.verifying import output_step
 from tests.graph.test_joins import Net
 from tests.networks.drawing import quantise
 
@@ -133,3 +134,25 @@ def verified(result: gap_fuse.Result) -> None:
     with tempfile.TemporaryDirectory() as folder:
         verdict = gap_fuse.verify(result.write(folder), samples=1)
     assert verdict.passed, str(verdict)
+
+
+def test_a_step_is_seen_in_what_a_frame_holds() -> None:
+    """The calls that fill the frame read nothing, so the output of integers was held to a float network's tolerance:
+    one rounding of the convolution was an error of the C."""
+    net = Padded()
+    model = quantise(_named(net.model(*as_output(net))), 1)
+    graph = gap_fuse.compile(model, minimise="bytes", fused=False).graph
+    assert any(c.kernel == "fill_i8" for c in graph.calls)
+    (last,) = (c for c in graph.calls if c.kernel == "dequantize_linear")
+    assert output_step(graph, graph.outputs[0]) == graph.buffer[dict(last.operands)["scale"]].data
+
+
+def test_a_step_is_seen_in_the_parts_of_an_output() -> None:
+    """Two dequantised results made side by side in the output."""
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]>
+      t (float[1,4,3,3] x) => (float[1,8,3,3] y)
+      <float s = {0.1}, float l = {0.3}, int8 z = {0}>
+      { a = QuantizeLinear(x, s, z)  b = QuantizeLinear(x, l, z)  c = DequantizeLinear(a, s, z)
+        d = DequantizeLinear(b, l, z)  y = Concat<axis = 1>(c, d) }""")
+    graph = gap_fuse.compile(model).graph
+    assert round(output_step(graph, "y"), 6) in (0.1, 0.3)
