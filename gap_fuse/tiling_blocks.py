@@ -89,7 +89,8 @@ def far_blocks(timetable: Schedule, calls: Sequence[Time]) -> Iterator[Block]:
         yield Block(_PACKING.sub("", r.root), r.offset, r.bytes, *_lives(timetable, r, calls), kind)
     for plan, span in zip(timetable.calls, calls, strict=True):
         for o in plan.operands:
-            yield from (Block(o.operand.name, at, o.span or o.tile_bytes, *span, STAGE) for at in o.stage)
+            size = o.l2_tile.bytes if o.l2_tile is not None else o.span or o.tile_bytes
+            yield from (Block(o.operand.name, at, size, *span, STAGE) for at in o.stage)
 
 
 def _lives(timetable: Schedule, r: Residency, calls: Sequence[Time]) -> Time:
