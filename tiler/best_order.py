@@ -12,6 +12,7 @@ from tiler.call_order import CallOrder, call_orders, in_order
 from tiler.decision import TooSmallError
 from tiler.framing import Weighed, best_frames
 from tiler.objective import value
+from tiler.options import CallOptions
 from tiler.planner import Question, planned, question
 from tiler.schedule import Schedule
 from tiler.target import Target
@@ -26,15 +27,22 @@ def order_and_schedule(
     l3: int | None = None,
     minimise: str = "cycles",
     fused: bool = True,
+    known: dict[object, CallOptions] | None = None,
 ) -> tuple[FusedGraph, Schedule]:
     """The graph with its calls in the order whose plan is best, pads in place where that is better, and that plan: see
     `schedule`.
 
     The order given is among those planned, and the pads as calls, so that none is worse; notes tell which were taken.
+    `known` is for asking more than once: what was searched for the calls of one plan serves the next, which adds to it.
     Raises GapFuseError where no order fits, naming the smallest memory that one of them would do with.
     """
     narrowed = target.with_budgets(l1, l2, l3)
-    return best_frames(graph, kernels, lambda g: _in_best_order(g, question(g, kernels, narrowed, minimise, fused)))
+    known = {} if known is None else known  # serves all graphs that differ in their pads
+    return best_frames(
+        graph,
+        kernels,
+        lambda g: _in_best_order(g, question(g, kernels, narrowed, minimise, fused, known=known)),
+    )
 
 
 def _in_best_order(graph: FusedGraph, asked: Question) -> Weighed:

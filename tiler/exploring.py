@@ -16,7 +16,7 @@ from tiler.decision import smallest_l1
 from tiler.liveness import activation_lives
 from tiler.memory import smallest_l2
 from tiler.objective import objective_of
-from tiler.options import NEAR, Where, call_options
+from tiler.options import NEAR, CallOptions, Where, call_options
 from tiler.planner import Question, question
 from tiler.schedule import CallPlan, Schedule
 from tiler.target import Target
@@ -41,14 +41,16 @@ def smallest_memories(
     l1: int | None = None,
     minimise: str = "cycles",
     fused: bool = True,
+    known: dict[object, CallOptions] | None = None,
 ) -> dict[str, int]:
     """The least bytes of L1 that every call fits, and of L2 that do with the given L1 (the target's where None) and
-    what `order_and_schedule` would minimise."""
+    what `order_and_schedule` would minimise; `known` as there."""
     target = target.with_budgets(l1)
-    least = smallest_l1(call_options(graph, kernels, target))
+    least = smallest_l1(call_options(graph, kernels, target, known=known))
     if target.budget("l1") < least:
         return {"l1": least}
-    asked = question(graph, kernels, target.with_budgets(l2=1), minimise, fused)  # no copy of a constant per reader
+    tight = target.with_budgets(l2=1)  # no copy of a constant per reader
+    asked = question(graph, kernels, tight, minimise, fused, known=known)
     orders = call_orders(graph, asked.target.budget("l1"))
     return {"l1": least, "l2": min(_smallest_l2(in_order(graph, o), asked) for o in orders)}
 

@@ -25,6 +25,10 @@ class Frontier:
         found = int(np.searchsorted(self.l1, l1, side="right")) - 1
         return found if found >= 0 else None
 
+    def least(self) -> Frontier:
+        """The one of the least key, if any."""
+        return Frontier(self.l1[-1:], self.keys[-1:], self.ids[-1:])
+
     def limit(self, l1: Ints) -> Floats:
         """The first part of the best key within each size, infinite where nothing fits."""
         if not len(self.l1):

@@ -97,15 +97,20 @@ class CallOptions:
         self.call, self.declined, self.target, self.objective = call, declined, target, objective
         self.bound = sorted(bound, key=lambda b: whole_cycles(b, target))
         self._spaces: dict[str, Space] = {}
-        self._memo: dict[tuple[tuple[tuple[str, ...], ...], int | None], Frontier] = {}
+        self._memo: dict[tuple[Levels, int | None], Frontier] = {}
+        self._best: dict[tuple[Levels, int | None, int], Frontier] = {}
         self._points: dict[object, Points] = {}
         self._picks: dict[object, Picked | NoFit] = {}
         self._staged: dict[tuple[Levels, int], list[tuple[int, Picked]]] = {}  # searched picks by the room for stages
 
+    def share_tables(self, twin: CallOptions) -> None:
+        """Use the tables of a call that has the same tilings."""
+        self._spaces = twin._spaces
+
     def share(self, twin: CallOptions) -> None:
-        """Use the tables and results of a call that has the same tilings."""
-        self._spaces, self._memo, self._picks, self._staged = twin._spaces, twin._memo, twin._picks, twin._staged
-        self._points = twin._points
+        """Use the results of a call that has the same tilings, within the same L1."""
+        self._memo, self._picks, self._staged = twin._memo, twin._picks, twin._staged
+        self._points, self._best = twin._points, twin._best
 
     def space(self, bound: BoundCall) -> Space:
         """The tables of one implementation, made when first asked for."""
@@ -147,7 +152,7 @@ class CallOptions:
         easier = self._within(l1, where, stage)
         if easier is not None:
             return easier
-        found = self.frontier(where, stage)
+        found = self._within_l1(where, stage, l1)
         at = found.at(l1)
         if at is None:
             return self._no_fit(l1, where)
@@ -164,7 +169,7 @@ class CallOptions:
         if stage is None or where.streams:
             return None
         levels = tuple(where.levels(b) for b in self.bound)
-        known = sorted(s for v, s in self._memo if v == levels and s is not None and s > stage)
+        known = sorted(s for v, s, room in self._best if (v, room) == (levels, l1) and s is not None and s > stage)
         for larger in (None, *reversed(known)):
             p = self.pick(l1, where, larger)
             if isinstance(p, NoFit) or p.choice.stage_bytes <= stage:
@@ -176,8 +181,17 @@ class CallOptions:
         levels = tuple(where.levels(b) for b in self.bound)
         key = levels, stage
         if key not in self._memo:
-            self._memo[key] = self._search(levels, stage)
+            self._memo[key] = self._search(levels, stage, self.target.budget("l1"), alone=False)
         return self._memo[key]
+
+    def _within_l1(self, where: Where, stage: int | None, l1: int) -> Frontier:
+        """The best choice within `l1`, alone or of the frontier, if that is known."""
+        levels = tuple(where.levels(b) for b in self.bound)
+        if (levels, stage) in self._memo:
+            return self._memo[levels, stage]
+        if (levels, stage, l1) not in self._best:
+            self._best[levels, stage, l1] = self._search(levels, stage, l1, alone=True)
+        return self._best[levels, stage, l1]
 
     def points(self, where: Where, able: frozenset[str], cap: float) -> Points:
         """The tilings that matter where first copies of the operands of roots `able` may start early, `cap`
@@ -212,13 +226,13 @@ class CallOptions:
         choice = chosen(self.space(bound), TilingId(*tiling.ids[1:]), tiling.total, where.levels(bound))
         return Picked(bundled(bound, choice), choice, self._notes(bound, choice, l1, where, None))
 
-    def _search(self, levels: Sequence[tuple[str, ...]], stage: int | None) -> Frontier:
+    def _search(self, levels: Levels, stage: int | None, l1: int, alone: bool) -> Frontier:
         found = empty(PARTS, NAMES + 1)
         for i, b in enumerate(self.bound):
-            one = search_all(self.space(b), self.target.budget("l1"), levels[i], stage, self.objective, found)
+            one = search_all(self.space(b), l1, levels[i], stage, self.objective, found, alone)
             numbered = np.concatenate([np.full((len(one.ids), 1), i, np.int64), one.ids], axis=1)
             found = merged([found, replace(one, ids=numbered)])
-        return found
+        return found.least() if alone else found
 
     def miss(self, l1: int) -> NoFit | None:
         """What it needs that does not fit L1 by itself."""
@@ -282,10 +296,12 @@ def call_options(
     target: Target,
     objective: Objective = CYCLES,
     together: bool = True,
+    known: dict[object, CallOptions] | None = None,
 ) -> tuple[CallOptions, ...]:
-    """Every call's options; with `together` constants may come with one command a tile. Raises GapFuseError naming each
-    call that no implementation takes, with every reason."""
-    shared: dict[object, CallOptions] = {}
+    """Every call's options; with `together` constants may come with one command a tile. `known` ones, of calls of this
+    graph or another, have their tables and what was searched for used again, and are added to. Raises GapFuseError
+    naming each call that no implementation takes, with every reason."""
+    known = {} if known is None else known
     problems: list[Diagnostic] = []
     result = []
     every = [_bound(graph, kernels, call, target) for call in graph.calls]
@@ -296,12 +312,19 @@ def call_options(
             problems.append(_untaken(call, declined))
             continue
         options = CallOptions(call, bound, declined, target, objective)
-        twin = shared.setdefault(_shape_key(options.bound), options)
-        options.share(twin)
+        _use_again(options, known)
         result.append(options)
     if problems:
         raise GapFuseError(problems)
     return tuple(result)
+
+
+def _use_again(options: CallOptions, known: dict[object, CallOptions]) -> None:
+    """Tables of any call of the same shape under the same hops; results where L1 and the objective are the same."""
+    target = options.target
+    shape = _shape_key(options.bound), target.cores, target.fork, tuple(target.hops.values())
+    options.share_tables(known.setdefault(shape, options))
+    options.share(known.setdefault((shape, target.budget("l1"), options.objective), options))
 
 
 def _bound(

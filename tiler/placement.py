@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 ALIGNMENT = 16
 DETERMINISTIC_SECONDS = 4.0
@@ -78,7 +79,7 @@ def place(
     A peak up to `enough` is good enough. Deterministic: one worker, a fixed seed, a limit in deterministic time.
     """
     bound = _bound(blocks, calls, spacings)
-    best: tuple[int, list[int]] | None = None
+    best: tuple[int, Sequence[int]] | None = None
     for key in _SEQUENCES:
         sequence = sorted(range(len(blocks)), key=lambda i: (key(blocks[i]), blocks[i].name, i))
         offsets = _first_fit(blocks, sequence, spacings)
@@ -90,7 +91,8 @@ def place(
     assert best is not None
     peak, offsets = best
     if peak > max(bound, enough or 0):
-        offsets = _solve(blocks, max(bound, (enough or 0) // ALIGNMENT * ALIGNMENT), peak, offsets, spacings) or offsets
+        low = max(bound, (enough or 0) // ALIGNMENT * ALIGNMENT)
+        offsets = _solve(tuple(blocks), low, peak, tuple(offsets), tuple(spacings)) or offsets
     return Placement(tuple(offsets), _peak(blocks, offsets), bound)
 
 
@@ -155,9 +157,10 @@ def _is_free(at: int, partner: int, taken: Sequence[tuple[int, int, int]]) -> bo
     return not any(low < at < high and j != partner for low, high, j in taken)
 
 
+@lru_cache(maxsize=256)  # plans that differ elsewhere ask the same
 def _solve(
-    blocks: Sequence[Block], low: int, peak: int, hint: Sequence[int], spacings: Sequence[Spacing]
-) -> list[int] | None:
+    blocks: tuple[Block, ...], low: int, peak: int, hint: tuple[int, ...], spacings: tuple[Spacing, ...]
+) -> Sequence[int] | None:
     """A peak as near to `low` as there is one, up to `peak`, by CP-SAT; None where it finds nothing better."""
     from ortools.sat.python import cp_model  # heavy, and rarely needed
 
@@ -195,7 +198,7 @@ def _solve(
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None
     offsets = [solver.value(s) * ALIGNMENT for s in starts]
-    return offsets if spacings else _first_fit_from(blocks, offsets)
+    return tuple(offsets if spacings else _first_fit_from(blocks, offsets))
 
 
 def _first_fit_from(blocks: Sequence[Block], offsets: Sequence[int]) -> list[int]:

@@ -63,14 +63,15 @@ def question(
     minimise: str = "cycles",
     fused: bool = True,
     together: bool = True,
+    known: dict[object, CallOptions] | None = None,
 ) -> Question:
-    """With `together` off every operand is copied by commands of its own (as other tilers do; for comparisons). Raises
-    GapFuseError: nothing to minimise, or a call that no implementation takes."""
+    """With `together` off every operand is copied by commands of its own (as other tilers do; for comparisons);
+    `known` is that of `call_options`. Raises GapFuseError: nothing to minimise, or a call that no implementation takes."""
     objective = objective_of(minimise)
-    options = call_options(graph, kernels, target, objective, together)
+    options = call_options(graph, kernels, target, objective, together, known)
     if objective.memory == "l1":
         target = target.with_budgets(l1=smallest_l1(options))
-        options = call_options(graph, kernels, target, objective, together)
+        options = call_options(graph, kernels, target, objective, together, known)
     return Question({o.call.name: o for o in options}, target, objective, fused, together)
 
 

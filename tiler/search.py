@@ -27,7 +27,7 @@ def search(
     there, outside these bytes; "ends": it is read there for the last time or made there, within these bytes; "stream":
     L2, the outermost loop going through it once), `stage` bounds the L2 bytes of the stages of those in L3, or of what
     an iteration of that loop reads of those that stream."""
-    found = search_all(space, l1, levels, stage, objective)
+    found = search_all(space, l1, levels, stage, objective, alone=True)
     at = found.at(l1)
     if at is None:
         return Outcome(levelled(space, levels).infeasible(l1), space.grid.thinned)
@@ -47,14 +47,16 @@ def search_all(
     stage: int | None = None,
     objective: Objective = CYCLES,
     known: Frontier | None = None,
+    alone: bool = False,
 ) -> Frontier:
-    """What nothing beats, for every size up to `l1`; of it only what the points of `known` do not beat."""
+    """What nothing beats, for every size up to `l1`, or the best `alone` within `l1`; of it only what the points of
+    `known` do not beat."""
     entries = np.flatnonzero(levelled(space, levels).fitting(l1, stage))
     found = empty(PARTS, NAMES)
     if not len(entries):
         return found
     running = Search(space, l1, levels, stage, entries, objective)
-    return walked(running, found, _Cheapest(known))
+    return walked(running, found, _Least(known) if alone else _Cheapest(known))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +78,14 @@ class _Cheapest:
     def added(self, found: Frontier, part: Part, search: Search) -> Frontier:
         part = part.take(part.keys[:, 0] <= self.limit(found, part.l1))
         return merged([found, frontier(part.l1, part.keys, part.names(search.entries))])
+
+
+class _Least(_Cheapest):
+    """The best tiling alone."""
+
+    def limit(self, found: Frontier, l1: Ints) -> Floats:
+        known = [f.keys[-1, 0] for f in (found, self.known) if f is not None and len(f.l1)]
+        return np.full(l1.shape, min(known, default=np.inf))
+
+    def added(self, found: Frontier, part: Part, search: Search) -> Frontier:
+        return _Cheapest.added(self, found, part, search).least()

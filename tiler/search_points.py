@@ -68,6 +68,8 @@ class _Early:
         gain = firsts.gain[part.rows, None] + (firsts.begins[part.rows] * once) @ part.bits
         best = part.keys[:, 0] - firsts.weight * gain[part.at, part.column]
         part = part.take(np.flatnonzero(best <= found.limit(part.l1)))
+        if not len(part.at):
+            return found
         names = part.names(search.entries)
         ids = np.concatenate([np.full((len(names), 1), self.number), names], axis=1)
         new = Points(firsts.table(part, once), ids)

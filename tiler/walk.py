@@ -69,6 +69,8 @@ def walked(search: Search, found: F, wanted: Wanted[F]) -> F:
     for number, order in enumerate(search.space.orders):
         for way in search.ways:
             rows = np.flatnonzero(search.least[way] - wanted.most_off(way) <= wanted.limit(found, search.base))
+            if not len(rows):
+                continue
             weighed = search.weighed(order, way, rows)
             least = weighed.least() - wanted.off(way, order, rows)
             keep = np.flatnonzero(search.fits(order, weighed, rows) & (least <= wanted.limit(found, weighed.base)))
