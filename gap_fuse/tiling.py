@@ -8,24 +8,40 @@ from typing import Any
 
 from fusion_engine.diagnostics import Diagnostic, GapFuseError, did_you_mean
 from gap_fuse.compiling import Result
+from gap_fuse.progress import Said, nothing_said
 from tiler import Schedule, order_and_schedule, pareto, smallest_memories, timeline_of
+from tiler.options import CallOptions
 
 MORE = 1024  # bytes of L1 whose worth is told
 VAST = 1 << 24  # bytes of L1 that stand for no limit
+STAGES = 3  # more plans, or as long
 SLACK = 50  # a call is bound by computing where at most 1/SLACK of its cycles are not
 
 Document = dict[str, Any]
 
 
 def tiling(
-    result: Result, l1: int | None, l2: int | None, minimise: str, show: str | None = None, fused: bool = True
+    result: Result,
+    l1: int | None,
+    l2: int | None,
+    minimise: str,
+    show: str | None = None,
+    fused: bool = True,
+    say: Said = nothing_said,
 ) -> Document:
     """The report with `tiling` added: `binds` per call, `more_l1`, `unlimited_l1`, `smallest`, `timeline`, and `shown`:
     for every call that `show` names (a call, a kernel, a node, or a buffer it makes) its Pareto set, with its operands
-    where the plan has them (`places`), and the tiling `chosen`. Raises GapFuseError for an unknown name."""
+    where the plan has them (`places`), and the tiling `chosen`. `say` is told each of the `STAGES` that take long.
+    Raises GapFuseError for an unknown name."""
     shown = () if show is None else _shown(result, show)
     budget = result.schedule.budgets["l1"]
-    vast = _with(result, VAST, l2, "cycles" if minimise == "l1" else minimise, fused)
+    known: dict[object, CallOptions] = {}
+    say("planning as if L1 had no end")
+    vast = _with(result, VAST, l2, "cycles" if minimise == "l1" else minimise, fused, known)
+    say("planning with 1 kB of L1 more")
+    more = _with(result, budget + MORE, l2, minimise, fused, known)
+    say("looking for the smallest memories")
+    smallest = smallest_memories(result.graph, result.kernels, result.target, budget, minimise, fused, known)
     times = timeline_of(result.schedule, result.target)
     return {
         **result.report,
@@ -36,9 +52,9 @@ def tiling(
             "binds": {
                 c.call: _binds(result.schedule, i, vast, times.waited[i]) for i, c in enumerate(result.schedule.calls)
             },
-            "more_l1": _difference(result.schedule, _with(result, budget + MORE, l2, minimise, fused)),
+            "more_l1": _difference(result.schedule, more),
             "unlimited_l1": _difference(result.schedule, vast),
-            "smallest": smallest_memories(result.graph, result.kernels, result.target, budget, minimise, fused),
+            "smallest": smallest,
             "timeline": {
                 "calls": [[round(a), round(b)] for a, b in times.calls],
                 "copies": [[root, round(a), round(b)] for root, a, b in times.copies],
@@ -63,11 +79,13 @@ def _shown(result: Result, name: str) -> tuple[str, ...]:
     raise GapFuseError(Diagnostic(f"--show {name}: no call, node, result or kernel has this name", help=hint))
 
 
-def _with(result: Result, l1: int, l2: int | None, minimise: str, fused: bool) -> Schedule | GapFuseError:
+def _with(
+    result: Result, l1: int, l2: int | None, minimise: str, fused: bool, known: dict[object, CallOptions]
+) -> Schedule | GapFuseError:
     """The plan with other sizes, or why there is none."""
     try:
         return order_and_schedule(
-            result.graph, result.kernels, result.target, l1=l1, l2=l2, minimise=minimise, fused=fused
+            result.graph, result.kernels, result.target, l1=l1, l2=l2, minimise=minimise, fused=fused, known=known
         )[1]
     except GapFuseError as e:
         return e

@@ -79,7 +79,7 @@ def place(
     A peak up to `enough` is good enough. Deterministic: one worker, a fixed seed, a limit in deterministic time.
     """
     bound = _bound(blocks, calls, spacings)
-    best: tuple[int, Sequence[int]] | None = None
+    best: tuple[int, list[int]] | None = None
     for key in _SEQUENCES:
         sequence = sorted(range(len(blocks)), key=lambda i: (key(blocks[i]), blocks[i].name, i))
         offsets = _first_fit(blocks, sequence, spacings)
@@ -92,7 +92,8 @@ def place(
     peak, offsets = best
     if peak > max(bound, enough or 0):
         low = max(bound, (enough or 0) // ALIGNMENT * ALIGNMENT)
-        offsets = _solve(tuple(blocks), low, peak, tuple(offsets), tuple(spacings)) or offsets
+        solved = _solve(tuple(blocks), low, peak, tuple(offsets), tuple(spacings))
+        offsets = offsets if solved is None else list(solved)
     return Placement(tuple(offsets), _peak(blocks, offsets), bound)
 
 
@@ -160,7 +161,7 @@ def _is_free(at: int, partner: int, taken: Sequence[tuple[int, int, int]]) -> bo
 @lru_cache(maxsize=256)  # plans that differ elsewhere ask the same
 def _solve(
     blocks: tuple[Block, ...], low: int, peak: int, hint: tuple[int, ...], spacings: tuple[Spacing, ...]
-) -> Sequence[int] | None:
+) -> tuple[int, ...] | None:
     """A peak as near to `low` as there is one, up to `peak`, by CP-SAT; None where it finds nothing better."""
     from ortools.sat.python import cp_model  # heavy, and rarely needed
 

@@ -66,7 +66,7 @@ def question(
     known: dict[object, CallOptions] | None = None,
 ) -> Question:
     """With `together` off every operand is copied by commands of its own (as other tilers do; for comparisons);
-    `known` is that of `call_options`. Raises GapFuseError: nothing to minimise, or a call that no implementation takes."""
+    `known` is that of `call_options`. Raises GapFuseError: nothing to minimise, or a call that nothing takes."""
     objective = objective_of(minimise)
     options = call_options(graph, kernels, target, objective, together, known)
     if objective.memory == "l1":

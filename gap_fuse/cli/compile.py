@@ -26,7 +26,10 @@ from gap_fuse.cli.values import OutputFolder
 @located
 def compile_command(model: Path, folder: Path, asked: Asked) -> None:
     """Compile MODEL.onnx to a folder of C."""
-    result = asked.compiled(model)
+    from gap_fuse.progress import stages
+
+    with stages(f"compiling {model.name}", total=1):
+        result = asked.compiled(model)
     result.write(folder)
     click.echo(result.summary)
     click.echo(f"  written   {folder}")

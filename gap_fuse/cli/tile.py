@@ -31,12 +31,14 @@ def tile(model: Path, asked: Asked, show: str | None, as_json: bool, plot: Path 
     """Plan MODEL.onnx and print bytes, transfers, tiles, cycles and memory per call and group, beside the bounds."""
     import json
 
-    from gap_fuse.tiling import tiling
+    from gap_fuse.progress import stages
+    from gap_fuse.tiling import STAGES, tiling
     from gap_fuse.tiling_plot import draw
     from gap_fuse.tiling_text import tiling_text
 
-    result = asked.compiled(model)
-    document = tiling(result, asked.l1, asked.l2, asked.minimise, show, not asked.layer_by_layer)
+    with stages(f"planning {model.name}", total=1 + STAGES) as say:
+        result = asked.compiled(model)
+        document = tiling(result, asked.l1, asked.l2, asked.minimise, show, not asked.layer_by_layer, say)
     click.echo(json.dumps(document, indent=2) if as_json else tiling_text(document))
     if plot is not None:
         draw(document, result, plot)

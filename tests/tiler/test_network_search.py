@@ -14,6 +14,7 @@ from fusion_engine.graph import Call, Provenance
 from tests.tiler import walk
 from tests.tiler.calls import TARGET, bound_call, operand
 from tiler.bound import BoundAxis, BoundCall
+from tiler.grid import breakpoints
 from tiler.liveness import Life
 from tiler.options import CallOptions
 from tiler.schedule import BoundOperand
@@ -98,8 +99,10 @@ def _sensible(call: BoundCall, loops: walk.Loops, double: Sequence[bool]) -> boo
 
 
 def _tilings(call: BoundCall) -> Iterator[list[tuple[str, int]]]:
+    """All orders and sizes, a size being the least for its number of tiles: 4 of 5 rows, and one more, can be some
+    cycles better than 3 and 2, and is no candidate."""
     for order in permutations([a for a in call.axes if not a.whole]):
-        for tile in product(*([*range(a.step, a.extent, a.step), a.extent] for a in order)):
+        for tile in product(*(breakpoints(a).tolist() for a in order)):
             yield [(a.name, t) for a, t in zip(order, tile, strict=True) if t < a.extent]
 
 
