@@ -49,6 +49,7 @@ def tiling(
             "minimise": minimise,
             "ratios": _ratios(result.report),
             "moved_cycles": _moved(result.schedule),
+            "l3_bytes": _l3_bytes(result.schedule),
             "binds": {
                 c.call: _binds(result.schedule, i, vast, times.waited[i]) for i, c in enumerate(result.schedule.calls)
             },
@@ -107,6 +108,18 @@ def _moved(timetable: Schedule) -> Document:
     return {
         c.call: {"hidden": max(0, c.moved_cycles - exposed[c.call]), "exposed": exposed[c.call]}
         for c in timetable.calls
+    }
+
+
+def _l3_bytes(timetable: Schedule) -> Document:
+    """Per call what moves between L3 and L2 for its operands, and what it or the moment before it starts to fetch."""
+    fetched = [0] * len(timetable.calls)
+    for t in timetable.transfers:
+        if t.start >= 0:
+            fetched[t.start] += t.bytes
+    return {
+        c.call: n + sum(o.bytes.get("l3_l2", 0) for o in c.operands)
+        for c, n in zip(timetable.calls, fetched, strict=True)
     }
 
 

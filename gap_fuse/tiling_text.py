@@ -17,6 +17,7 @@ HEADS = (
     "L2<->L1 B",
     "bound B",
     "transfers",
+    "L3<->L2 B",
     "computing",
     "hidden",
     "exposed",
@@ -32,7 +33,7 @@ def tiling_text(document: Document) -> str:
     """A table of calls by group, the totals, what binds and what more memory buys."""
     tiling = document["tiling"]
     parts = [
-        _table([HEADS, *_rows(document)]),
+        _table(_used([HEADS, *_rows(document)], document)),
         summary(document),
         *_bounds(document),
         *_worth(tiling),
@@ -55,6 +56,14 @@ def _rows(document: Document) -> list[tuple[str, ...]]:
     return rows
 
 
+def _used(rows: Sequence[tuple[str, ...]], document: Document) -> list[tuple[str, ...]]:
+    """Without the column of L3 where a run moves nothing to or from it."""
+    if document["hops"]["l3_l2"]["bytes"]:
+        return list(rows)
+    at = HEADS.index("L3<->L2 B")
+    return [row[:at] + row[at + 1 :] for row in rows]
+
+
 def _row(document: Document, call: Document, indent: str) -> tuple[str, ...]:
     moved = document["tiling"]["moved_cycles"][call["name"]]
     return (
@@ -64,6 +73,7 @@ def _row(document: Document, call: Document, indent: str) -> tuple[str, ...]:
         f"{call['bytes'].get('l2_l1', 0):,}",
         f"{call['bound_bytes']['l2_l1']:,}",
         f"{call['transfers'].get('l2_l1', 0):,}",
+        f"{document['tiling']['l3_bytes'][call['name']]:,}",
         f"{call['cycles']['compute']:,}",
         f"{moved['hidden']:,}",
         f"{moved['exposed']:,}",
@@ -81,6 +91,7 @@ def _total(title: str, document: Document, names: Sequence[str], group: Document
         f"{group['bytes']['l2_l1']:,}",
         f"{group['bound_bytes']['l2_l1']:,}",
         f"{group['transfers']['l2_l1']:,}",
+        f"{sum(document['tiling']['l3_bytes'][n] for n in names):,}",
         f"{group['cycles']['compute']:,}",
         f"{sum(m['hidden'] for m in moved):,}",
         f"{sum(m['exposed'] for m in moved):,}",
@@ -91,11 +102,11 @@ def _total(title: str, document: Document, names: Sequence[str], group: Document
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
     widths = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
+    words = (0, 1, len(widths) - 1)
     lines = []
     for row in rows:
         cells = [
-            cell.ljust(w) if i in (0, 1, 10) else cell.rjust(w)
-            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+            cell.ljust(w) if i in words else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
         ]
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines) + "\n"

@@ -25,8 +25,22 @@ def test_cycles_add_up() -> None:
     assert total == computing + moving + beside
     assert f"beside the calls' own cycles {beside:,} start copies from L3 and wait for them" in said
     assert "streamed from L3 tile by tile, in the calls' own cycles: 1 of 10 constants" in said
-    rows = [line.split() for line in said.splitlines() if line.startswith("  ") and "_" in line.split()[0]]
-    assert sum(int(r[8].replace(",", "")) for r in rows) == moving
+    assert sum(int(row["exposed"]) for row in _calls(said)) == moving
+
+
+def test_bytes_of_l3_stand_beside_the_calls_and_add_up() -> None:
+    """The table told of L2 and L1 alone, and the notes only how many constants come from L3."""
+    said = command("tile", MODEL, "--l1", "3000", "--l2", "4000").stdout
+    total = re.search(r"L3<->L2   ([\d,]+) B", said)
+    assert total is not None, said
+    assert sum(int(row["L3<->L2 B"]) for row in _calls(said)) == int(total[1].replace(",", ""))
+    assert "L3<->L2" not in command("tile", MODEL, "--l1", "3000").stdout
+
+
+def _calls(said: str) -> list[dict[str, str]]:
+    """The table's lines of calls by its heads."""
+    heads, *lines = (re.split(r"\s{2,}", line.strip()) for line in said.split("\n\n")[0].splitlines())
+    return [dict(zip(heads, (c.replace(",", "") for c in line), strict=True)) for line in lines if line[0][0] != "="]
 
 
 def test_why_each_implementation_is_out() -> None:
