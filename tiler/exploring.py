@@ -13,14 +13,16 @@ from tiler.bound import BoundCall
 from tiler.call_order import call_orders, in_order
 from tiler.cost import align16
 from tiler.decision import smallest_l1
+from tiler.graph_options import call_options
 from tiler.liveness import activation_lives
 from tiler.memory import smallest_l2
 from tiler.objective import objective_of
-from tiler.options import NEAR, CallOptions, Where, call_options
+from tiler.options import CallOptions
 from tiler.planner import Question, question
 from tiler.schedule import CallPlan, Schedule
 from tiler.target import Target
 from tiler.timeline import Fetch, Stretch, timeline
+from tiler.where import NEAR, Where
 
 
 @dataclass(frozen=True, slots=True)

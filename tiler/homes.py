@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from tiler.bound import Packing
 from tiler.fetching import NOTHING, FetchPlan, Taken
 from tiler.liveness import Life
-from tiler.options import CallOptions, NoFit, Picked, Where
+from tiler.options import CallOptions, NoFit, Picked
 from tiler.pieces import pieces_of, stretches_of
 from tiler.placement import Block, Placement, live_bytes, place
 from tiler.residents import Division, NoPlace, Passage, divide
@@ -18,6 +18,7 @@ from tiler.stays import Stays, widened
 from tiler.tables import Tables, tables_of
 from tiler.target import Hop
 from tiler.timeline import Stretch, timeline
+from tiler.where import Where
 from tiler.widening import widened as with_l2_tiles
 
 LEAST_PIECE = 256  # bytes of a constant's pieces that are not made smaller

@@ -14,7 +14,8 @@ from tiler.objective import Objective
 from tiler.options import CallOptions
 from tiler.placement import ALIGNMENT
 from tiler.rolls import Rolls
-from tiler.stays import Stays, choose_stays
+from tiler.stay_choice import choose_stays
+from tiler.stays import Stays
 from tiler.tails import Early
 from tiler.target import Target
 

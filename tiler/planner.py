@@ -11,12 +11,13 @@ from fusion_engine.kernels.descriptor import Kernel
 from tiler.ahead import start_ahead
 from tiler.assembly import assemble
 from tiler.decision import smallest_l1
+from tiler.graph_options import call_options
 from tiler.joining import Join, joins
 from tiler.liveness import Life, activation_lives, input_roots
 from tiler.memory import Memory, decide_memory
 from tiler.near import TOGETHER
 from tiler.objective import Objective, objective_of, value
-from tiler.options import CallOptions, call_options
+from tiler.options import CallOptions
 from tiler.rolls import Rolls
 from tiler.schedule import Schedule
 from tiler.settled import Settled

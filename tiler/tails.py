@@ -12,6 +12,7 @@ import numpy as np
 
 from tiler.cost import Floats
 from tiler.first_copies import Points, Tiling, most_bytes, most_gain, overhead
+from tiler.grid import Ints
 from tiler.options import CallOptions
 from tiler.schedule import BoundOperand
 from tiler.weighing import whole_cycles
@@ -47,6 +48,21 @@ class Tail:
             result.append(leg)
             leg = leg.before
         return result[::-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One way on from a set of tensors alive: over calls first..last, `new` candidates kept, `left` bytes of
+    activations in L2 meanwhile, by one of some `points` within `room` bytes of L1; `rolled`: they are plans of a
+    group."""
+
+    last: int
+    behind: int
+    new: int
+    left: int
+    points: Points
+    room: int
+    rolled: bool = False
 
 
 class Early(Enum):
@@ -87,25 +103,11 @@ def _there(x: BoundOperand, call: int, written: dict[str, int]) -> bool:
     return x.role == "const" or (x.role == "in" and written.get(x.root, -1) < call - 1)
 
 
-def onwards(
-    first: FirstCopies,
-    call: int,
-    tails: Sequence[Tail],
-    points: Points,
-    room: int,
-    last: int,
-    new: int,
-    left: int,
-    rolled: bool,
-) -> list[Tail]:
-    """The ways over calls call..last, by each of the points that fit."""
-    n = int(np.searchsorted(points.l1, room, side="right"))
-    following = last + 1
-    idle = following == len(first.able) or first.early is Early.NONE
-    most_free, most_hide = (0, 0.0) if idle else (first.bytes[following], first.cycles[following])
-    table = points.take(slice(n))
-    free = np.minimum(room - table.l1, most_free)
-    hide = np.minimum(table.column("hide"), most_hide)
+def onwards(first: FirstCopies, call: int, tails: Sequence[Tail], move: Move) -> list[Tail]:
+    """The ways over a move that begins with a call, by each of its points that fit."""
+    n = int(np.searchsorted(move.points.l1, move.room, side="right"))
+    table = move.points.take(slice(n))
+    free, hide = _left_behind(first, table, move)
     counted, rest = table.column("cycles"), table.column("rest")
     costs = []
     for t in tails:
@@ -115,15 +117,23 @@ def onwards(
         cost = np.stack([first.weight * cycles + rest, cycles, *moved], axis=1)
         costs.append(cost + np.array(t.cost))
     cost = np.concatenate(costs)
-    kept = _unbeaten(cost, np.tile(free, len(tails)), np.tile(hide, len(tails)))
     result = []
-    for k in kept:
+    for k in _unbeaten(cost, np.tile(free, len(tails)), np.tile(hide, len(tails))):
         t, p = tails[k // n], k % n
         cycles = float(cost[k, 1] - t.cost[1])
         tiling = Tiling(tuple(table.ids[p].tolist()), int(counted[p]), cycles, bool(cycles < counted[p]))
-        leg = Leg(t.end, call, last, tiling, rolled)
-        result.append(Tail(tuple(cost[k].tolist()), int(free[p]), float(hide[p]), t.kept | new, max(t.left, left), leg))
+        leg = Leg(t.end, call, move.last, tiling, move.rolled)
+        kept, left = t.kept | move.new, max(t.left, move.left)
+        result.append(Tail(tuple(cost[k].tolist()), int(free[p]), float(hide[p]), kept, left, leg))
     return result
+
+
+def _left_behind(first: FirstCopies, table: Points, move: Move) -> tuple[Ints, Floats]:
+    """Of each point the bytes and the cycles that the call behind the move may use."""
+    following = move.last + 1
+    idle = following == len(first.able) or first.early is Early.NONE
+    most_free, most_hide = (0, 0.0) if idle else (first.bytes[following], first.cycles[following])
+    return np.minimum(move.room - table.l1, most_free), np.minimum(table.column("hide"), most_hide)
 
 
 def _unbeaten(cost: Floats, free: Floats, hide: Floats) -> list[int]:

@@ -18,7 +18,7 @@ from tests.tiler.calls import TARGET
 from tests.tiler.test_network_search import Net, _layer, _lives, _options, _sensible, _tilings, nets
 from tiler.bound import BoundCall
 from tiler.schedule import BoundOperand
-from tiler.stays import choose_stays
+from tiler.stay_choice import choose_stays
 from tiler.tails import Early
 
 HOP = TARGET.hops["l2_l1"]

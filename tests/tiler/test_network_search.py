@@ -18,7 +18,7 @@ from tiler.grid import breakpoints
 from tiler.liveness import Life
 from tiler.options import CallOptions
 from tiler.schedule import BoundOperand
-from tiler.stays import choose_stays
+from tiler.stay_choice import choose_stays
 from tiler.tails import Early
 
 

@@ -13,7 +13,7 @@ from fusion_engine.graph import FusedGraph
 from tests.tiler.calls import TARGET
 from tests.tiler.networks import KERNELS, Builder
 from tiler.again import remade
-from tiler.options import call_options
+from tiler.graph_options import call_options
 from tiler.roll_plans import roll_plans
 from tiler.roll_time import Moves, times
 from tiler.rolling import RollSteps

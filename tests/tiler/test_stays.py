@@ -14,13 +14,15 @@ from fusion_engine.graph import FusedGraph
 from tests.tiler.calls import TARGET
 from tests.tiler.networks import KERNELS, Builder, networks
 from tiler import schedule
+from tiler.graph_options import call_options
 from tiler.liveness import Life, activation_lives
 from tiler.objective import objective_of
-from tiler.options import CallOptions, NoFit, Picked, Where, call_options
+from tiler.options import CallOptions, NoFit, Picked
 from tiler.rolls import Rolls
 from tiler.schedule import Schedule
-from tiler.stays import choose_stays
+from tiler.stay_choice import choose_stays
 from tiler.tails import Early
+from tiler.where import Where
 
 
 def _candidates(graph: FusedGraph) -> list[Life]:
@@ -96,7 +98,7 @@ def test_where_sets_are_dropped_the_bound_still_holds(graph: FusedGraph, l1: int
     for early in Early:
         exact = choose_stays(options, lives, *asked, early=early)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("tiler.stays.STATES", most)
+            patch.setattr("tiler.stay_choice.STATES", most)
             found = choose_stays(options, lives, *asked, early=early)
         assert exact is not None
         assert found is not None
