@@ -122,7 +122,7 @@ def test_sizes_of_a_convolution(tmp_path: Path) -> None:
         ({"x": (1, 4, 8, 8)}, {}, {}, "weight is missing"),
         ({"x": (1, 4, 8, 8), "weight": (6, 4, 3, 3)}, {"x": "uint8"}, {}, "int8, not uint8"),
         ({"x": (1, 4, 2, 2), "weight": (6, 4, 5, 5)}, {}, {}, "would be -2"),
-        ({"x": (1, 4, 8, 8), "weight": (6, 4, 3, 3)}, {}, {"pads": (1,)}, "1 elements, not 4"),
+        ({"x": (1, 4, 8, 8), "weight": (6, 4, 3, 3)}, {}, {"pads": (1,)}, "1 element, not 4"),
         ({"x": (1, 4, 8, 8), "weight": (6, 4, 3, 3), "bias": (5,)}, {}, {}, "K is 6 elsewhere, but 5"),
     ],
 )
@@ -184,7 +184,7 @@ implementations:
         ("align: {x: 4}", "align: {x: 64}", "above 16 is not supported yet"),
         ("do: border", "do: boarder", "did you mean `border`?"),
         ("groups: int = 1", "groups: integer = 1", "is not an attribute type"),
-        ("strides: \"int[2] = [1, 1]\"", "strides: \"int[2] = [1]\"", "has 1 elements"),
+        ("strides: \"int[2] = [1, 1]\"", "strides: \"int[2] = [1]\"", "has 1 element"),
         ("kernel: conv\n", "kernel: Conv!\n", "is not a kernel name"),
         ("accumulate: {acc:", "carry: {h: {type: int32, index: [n], over: [t]}}\n  accumulate: {acc:", "not both"),
         ("over: [c]", "over: [zz]", "`zz` is unknown in accumulate"),
