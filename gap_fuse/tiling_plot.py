@@ -41,7 +41,7 @@ def draw(document: Mapping[str, Any], result: Result, path: Path) -> None:
     FigureCanvasAgg(figure)
     axes = figure.subplots(3, 1, sharex=True, height_ratios=[1.1, 2, 2])
     named = _panels(axes, document, result)
-    figure.suptitle(_title(document), fontsize=16, fontweight="bold")
+    figure.suptitle(_title(document), fontsize=16, fontweight="bold", parse_math=False)
     figure.draw_without_rendering()  # names go where there is room: the sizes are known from here on
     for axis, rectangle, name in named:
         _name(axis, rectangle, name)
@@ -150,5 +150,5 @@ def _name(axis: Any, rectangle: tuple[float, float, float, float], name: str) ->
             pad = 0 if upright else 2 * width / max(wide, 1)
             how = {"ha": "center" if upright else "left", "va": "center", "fontsize": size, "clip_on": True}
             at = x + (width / 2 if upright else pad)
-            axis.text(at, y + height / 2, text, rotation=90 if upright else 0, **how)
+            axis.text(at, y + height / 2, text, rotation=90 if upright else 0, parse_math=False, **how)
             return

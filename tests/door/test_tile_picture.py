@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import onnx
 import pytest
 
 import gap_fuse
@@ -58,3 +59,13 @@ def test_names_legends_and_budgets_are_drawn(tmp_path: Path, monkeypatch: pytest
     words = drawn.decode()
     for said in ("conv2d_i8_0", "max_pool2d_stored", "budget 3,000 B", "budget 4,000 B", "L2&lt;-&gt;L1, waited for"):
         assert said in words
+
+
+def test_names_are_no_formulas(tmp_path: Path) -> None:
+    """A graph's name with two dollars ended in a traceback, a tensor's in an error of matplotlib's."""
+    text = '<ir_version: 8, opset_import: ["" : 17]> a (float[1,64] x) => (float[1,64] y) { y = Relu(x) }'
+    model = onnx.parser.parse_model(text)
+    model.graph.name = model.graph.node[0].input[0] = model.graph.input[0].name = "$x_{$"
+    result = gap_fuse.compile(model)
+    draw(tiling(result, None, None, "cycles"), result, tmp_path / "plan.svg")
+    assert (tmp_path / "plan.svg").is_file()
