@@ -3,7 +3,7 @@ by tile.
 
 First the steps that each take less of L2, until everything has an address: constants that stay and constants that pass
 through it (tiler/residents.py); passing in smaller pieces; then, at the fullest call, constants streamed, activations
-spilled. Where runs wait for L3, smaller pieces and more streaming are then tried as long as they make the run shorter.
+spilled. Where runs wait for L3, smaller pieces and more streaming are then tried as long as the objective gains by it.
 """
 
 from __future__ import annotations
@@ -107,18 +107,18 @@ class _Decision:
         return self.first() is not None
 
     def of_less_l2(self, homes: Homes, draft: Draft) -> Draft:
-        """Where activations lie in L3, the draft of the shorter run: this one, or what less L2 leads to. That fits here
+        """Where activations lie in L3, the better draft: this one, or what less L2 leads to. That fits here
         too: steps that suit all the L2 there is may lead to more waiting than steps that suit less of it."""
-        best = homes.cycles, homes.moving
+        best = self._key(homes)
         for part in LESS if homes.spilled else ():
             found = self.within(int(self.target.budget("l2") * part)).first()
             again = None if found is None else self._try(replace(found[1], wide=draft.wide))
-            if again is not None and (again[0].cycles, again[0].moving) < best:
-                best, draft = (again[0].cycles, again[0].moving), again[1]
+            if again is not None and self._key(again[0]) < best:
+                best, draft = self._key(again[0]), again[1]
         return draft
 
     def widen(self, homes: Homes, draft: Draft) -> tuple[Homes, Draft]:
-        """With the room for stages that leads to the shortest run: what they take, constants lack."""
+        """With the room for stages that leads to the best run: what they take, constants lack."""
         best, most = (homes, draft), self.target.budget("l2") + 1
         if not any(tile for p in homes.picked for tile in p.choice.l2_tiles):
             return best
@@ -130,12 +130,12 @@ class _Decision:
             found = self._try(wide)
             if found is not None:
                 most = max(p.choice.stage_bytes for p in found[0].picked)
-            if found is not None and (found[0].cycles, found[0].moving) < (best[0].cycles, best[0].moving):
+            if found is not None and self._key(found[0]) < self._key(best[0]):
                 best = found
         return best
 
     def improve(self, homes: Homes, draft: Draft) -> tuple[Homes, Draft]:
-        """The draft that leads to the shortest run found, by single changes, and its homes."""
+        """The draft that leads to the best run found, by single changes, and its homes."""
         best, tried = homes, [draft]
         improved = True
         while improved:
@@ -147,11 +147,18 @@ class _Decision:
                     return best, draft
                 tried.append(other)
                 found = self._try(other)
-                if found is not None and (found[0].cycles, found[0].moving) < (best.cycles, best.moving):
+                if found is not None and self._key(found[0]) < self._key(best):
                     best, draft = found
                     improved = True
                     break
         return best, draft
+
+    def _key(self, homes: Homes) -> tuple[float, ...]:
+        """What homes are compared by: the objective, then cycles, then bytes between L3 and L2."""
+        o, choices = self.options[0].objective, [p.choice for p in homes.picked]
+        near = sum(b.get("l2_l1", 0) for c in choices for b in c.bytes)
+        weighed = o.cycles * homes.cycles + o.near * near + o.deep * homes.moving
+        return weighed + o.tiles * sum(c.tiles for c in choices), homes.cycles, homes.moving
 
     def _try(self, draft: Draft) -> tuple[Homes, Draft] | None:
         try:
