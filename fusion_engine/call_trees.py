@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+from fusion_engine.diagnostics import counted
+
 
 class ExpressionError(ValueError):
     """The text is no tree of the vocabulary; the message says where it leaves it."""
@@ -85,7 +87,8 @@ def _known(name: str, words: Vocabulary) -> str:
 def _call(name: str, args: list[Tree], words: Vocabulary) -> Tree:
     arity = words.functions[name].arity
     if (arity >= 0 and len(args) != arity) or not args:
-        raise ExpressionError(f"`{name}` takes {arity if arity >= 0 else 'at least 1'} arguments, not {len(args)}")
+        wanted = counted(arity, "argument") if arity >= 0 else "at least 1 argument"
+        raise ExpressionError(f"`{name}` takes {wanted}, not {len(args)}")
     return reduce(lambda a, b: Apply(name, (a, b)), args) if arity < 0 else Apply(name, tuple(args))
 
 
@@ -118,7 +121,7 @@ def statements(tree: Tree, functions: Mapping[str, Function], variadic: int, c: 
         if isinstance(node, Apply):
             return c.step.format(functions[node.function].c.format(*map(visit, node.args)))
         if node.index >= variadic:
-            raise ExpressionError(f"the expression reads x{node.index}, but the call has {variadic} operands")
+            raise ExpressionError(f"the expression reads x{node.index}, but the call has {counted(variadic, 'operand')}")
         return c.operand.format(node.index)
 
     return lines, visit(tree)

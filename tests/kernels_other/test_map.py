@@ -75,7 +75,7 @@ def test_equal_subtrees_are_computed_once() -> None:
     ("expr", "words"),
     [
         ("sigmoyd(x0)", "no elementwise function `sigmoyd`"),
-        ("exp(x0, x1)", "`exp` takes 1 arguments, not 2"),
+        ("exp(x0, x1)", "`exp` takes 1 argument, not 2"),
         ("exp(", "is not an expression"),
         ("__import__('os')", "no elementwise function"),
         ("x0.real", "neither an operand"),
@@ -89,7 +89,7 @@ def test_what_is_no_expression_says_so(expr: str, words: str) -> None:
 
 
 def test_an_operand_that_the_call_lacks() -> None:
-    with pytest.raises(ValueError, match="reads x1, but the call has 1 operands"):
+    with pytest.raises(ValueError, match="reads x1, but the call has 1 operand"):
         MAP.generate({"expr": "add(x0, x1)"}, "f", 1)
 
 
