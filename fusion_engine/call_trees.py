@@ -121,7 +121,8 @@ def statements(tree: Tree, functions: Mapping[str, Function], variadic: int, c: 
         if isinstance(node, Apply):
             return c.step.format(functions[node.function].c.format(*map(visit, node.args)))
         if node.index >= variadic:
-            raise ExpressionError(f"the expression reads x{node.index}, but the call has {counted(variadic, 'operand')}")
+            has = counted(variadic, "operand")
+            raise ExpressionError(f"the expression reads x{node.index}, but the call has {has}")
         return c.operand.format(node.index)
 
     return lines, visit(tree)
