@@ -38,27 +38,27 @@ class TooSmallError(GapFuseError):
 
 
 class LackingError(Exception):
-    """L2 is too small. Finding the size that would do takes as long as some plans: it is made when asked for."""
+    """L2 is too small. What would do is found when asked for."""
 
     def __init__(self, decide: _Decision) -> None:
         super().__init__()
         self._decide = decide
 
-    def too_small(self, below: int | None = None) -> TooSmallError | None:
-        """The error to tell, with the smallest size that would do; None where that is not `below` so many bytes."""
-        if below is not None and not self._decide.within(below - 1).settles():
+    def too_small(self) -> TooSmallError:
+        """The error to tell, with the smallest size that would do: that of the largest tiles with everything in L3."""
+        return _too_small(self._decide, self._decide.least())
+
+    def below(self, size: int) -> TooSmallError | None:
+        """Likewise where something must be in L2, by halving; None where that is not below `size` bytes."""
+        if not self._decide.within(size - 1).settles():
             return None
-        return _too_small(self._decide)
+        return _too_small(self._decide, _smallest_l2(self._decide, size - 1))
 
 
 def decide_homes(options: Sequence[CallOptions], lives: Sequence[Life], near: Stays, target: Target) -> Homes:
     """Choices for all calls and addresses in L2 for what does not stay in L1. Raises LackingError."""
     decide = _Decision(options, lives, near, target)
-    try:
-        homes, draft = decide.settle(Draft())
-    except (OutOfRoomError, StagedRollError) as e:
-        raise LackingError(decide) from e
-    homes, draft = decide.widen(homes, draft)
+    homes, draft = decide.widen(*decide.start())
     if draft != Draft() or (homes.moving and homes.cycles > WORTH * homes.bound):
         draft = decide.of_less_l2(*decide.improve(homes, draft))
     return decide.settle(draft, final=True)[0]
@@ -96,6 +96,31 @@ class _Decision:
                 beside += homes.peak + homes.tables.bytes - l2
                 continue
             assert draft != before, "a step must change the draft"
+
+    def start(self) -> tuple[Homes, Draft]:
+        """The first homes from everything in L2 on. Where those steps lead nowhere, what less L2 leads to; at last
+        everything in L3, which fits if anything does. Raises LackingError."""
+        found = self.first()
+        if found is not None:
+            return found
+        least, less = self.least(), self.target.budget("l2") // 2
+        if self.near.rolls or self.target.budget("l2") < least:
+            raise LackingError(self)
+        while less >= least:
+            found = self.within(less).first()
+            again = None if found is None else self._try(found[1])
+            if again is not None:
+                return again
+            less //= 2
+        return self.settle(self._all_in_l3())
+
+    def least(self) -> int:
+        """Of L2, with everything in L3."""
+        return max(ALIGNMENT, *(smallest_stage(self.options, i, self.near) for i in range(len(self.options))))
+
+    def _all_in_l3(self) -> Draft:
+        buffers = {o.buffer for c in self.options for b in c.bound for o in b.operands}
+        return Draft(staged=buffers | set(self.sizes))
 
     def within(self, l2: int) -> _Decision:
         return _Decision(self.options, self.lives, self.near, self.target.with_budgets(l2=l2))
@@ -228,11 +253,9 @@ def _tried(name: str, why: Infeasible | str, l1: int) -> str:
     return f"implementation {name} lacks {counted(why.l1_bytes - l1, 'byte')}: {smallest} {why.l1_bytes:,}"
 
 
-def _too_small(decide: _Decision) -> TooSmallError:
+def _too_small(decide: _Decision, least: int) -> TooSmallError:
     options, near = decide.options, decide.near
-    needs = [(smallest_stage(options, i, near), o.call) for i, o in enumerate(options)]
-    most, call = max(needs, key=lambda x: x[0])
-    least = _smallest_l2(decide, max(most, ALIGNMENT))
+    call = options[max(range(len(options)), key=lambda i: smallest_stage(options, i, near))].call
     return TooSmallError(
         Diagnostic(
             f"L2 is too small: call {call.name} (kernel {call.kernel}) needs {least} bytes, "
@@ -245,10 +268,8 @@ def _too_small(decide: _Decision) -> TooSmallError:
 
 
 def _smallest_l2(decide: _Decision, enough: int) -> int:
-    """By halving: a size that does, one byte less than which does not. `enough` is a guess of one that does."""
+    """By halving: a size that does, one byte less than which does not. `enough` is one that does."""
     lacking = decide.target.budget("l2")
-    while not decide.within(enough).settles():
-        lacking, enough = enough, 2 * enough
     while enough - lacking > 1:
         middle = (enough + lacking) // 2
         if decide.within(middle).settles():

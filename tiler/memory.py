@@ -83,12 +83,7 @@ def decide_memory(
     except LackingError as e:
         if isinstance(rolled, Memory):
             return rolled
-        told, l2 = _too_small(e, rolled), target.budget("l2")
-        if told.least >= l2:
-            raise told from e
-        # Steps that suit this much of L2 led nowhere; those that suit less of it lead to a plan.
-        less = target.with_budgets(l2=max(told.least, l2 // 2))
-        return decide_memory(graph, options, lives, less, objective, fused, early, rolls)
+        raise _too_small(e, rolled) from e
     better = isinstance(rolled, Memory) and not least_left and _run(rolled) < _run(found)
     return rolled if isinstance(rolled, Memory) and better else found
 
@@ -96,8 +91,7 @@ def decide_memory(
 def _too_small(plain: LackingError, rolled: LackingError | None) -> TooSmallError:
     """Of the two what less would do for; the rolled groups, which seldom need less, are asked second."""
     told = plain.too_small()
-    assert told is not None
-    other = None if rolled is None else rolled.too_small(below=told.least)
+    other = None if rolled is None else rolled.below(told.least)
     return told if other is None else other
 
 

@@ -285,6 +285,25 @@ def test_the_smallest_l2_named_does(graph: FusedGraph) -> None:
         schedule(graph, KERNELS, TARGET, l1=30000, l2=least - 1)
 
 
+def test_the_smallest_l2_holds_a_tile_of_what_the_largest_call_reads_and_writes() -> None:
+    """And any size above it has a plan. Steps towards L3 one by one ended early, at twelve times as much for an
+    autoencoder: tables of what was fetched took the room of tiles."""
+    b = Builder()
+    x = b.tensor(16, 8, 8)
+    y = x
+    for _ in range(4):
+        y = b.conv(y, 16)
+    graph = b.graph([x], [y])
+    with pytest.raises(GapFuseError, match="L2 is too small") as caught:
+        schedule(graph, KERNELS, TARGET, l2=1)
+    least = _size_in(caught.value, "--l2")
+    tight = schedule(graph, KERNELS, TARGET, l2=least)
+    assert tight.peaks["l2"] == least
+    assert {o.level for c in tight.calls for o in c.operands} <= {"l1", "l3"}
+    for size in (least + 48, 2 * least, 3 * least):
+        assert schedule(graph, KERNELS, TARGET, l2=size).peaks["l2"] <= size
+
+
 def _size_in(error: GapFuseError, option: str) -> int:
     found = re.search(rf"{option} (\d+)", str(error))
     assert found is not None
