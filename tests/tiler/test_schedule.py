@@ -223,6 +223,7 @@ def _iterations(c: CallPlan, loops: list[tuple[str, int]]):  # type: ignore[no-u
 
 def every_buffer_is_where_its_calls_look(s: Schedule) -> None:
     constants = {c.name: c for c in s.constants}
+    group = {i: r.first for r in s.rolls for i in range(r.first, r.last + 1)}  # its steps are its first call's
     for i, c in enumerate(s.calls):
         for o in c.operands:
             root = o.operand.root
@@ -236,7 +237,9 @@ def every_buffer_is_where_its_calls_look(s: Schedule) -> None:
                 assert o.far == (constants[root].cold if root in constants else s.l3_homes[root])
                 continue
             far = o.far - _offset(c, o)
-            assert any(r.root == root and r.offset == far and r.first <= i <= r.last for r in s.residencies)
+            here = {i, group.get(i, i)}
+            found = [r for r in s.residencies if r.root == root and r.offset == far]
+            assert any(r.first <= at <= r.last for r in found for at in here)
             if root in constants:
                 assert any(root in t.roots and t.wait <= i for t in s.transfers)
     for t in s.transfers:
