@@ -60,7 +60,7 @@ def tiling(
                 "calls": [[round(a), round(b)] for a, b in times.calls],
                 "copies": [[root, round(a), round(b)] for root, a, b in times.copies],
             },
-            "shown": [_pareto(result, call, l1, minimise) for call in shown],
+            "shown": [_pareto(result, call, l1, minimise, known) for call in shown],
         },
     }
 
@@ -136,7 +136,7 @@ def _binds(timetable: Schedule, number: int, vast: Schedule | GapFuseError, wait
 
 
 def _cycles_in(plan: Schedule, call: str) -> int:
-    """None where a plan does without the call: a pad that is made in place there."""
+    """0 where a plan does without the call: a pad that is made in place there."""
     return next((c.total_cycles for c in plan.calls if c.call == call), 0)
 
 
@@ -151,9 +151,9 @@ def _difference(now: Schedule, other: Schedule | GapFuseError) -> Document:
     }
 
 
-def _pareto(result: Result, call: str, l1: int | None, minimise: str) -> Document:
+def _pareto(result: Result, call: str, l1: int | None, minimise: str, known: dict[object, CallOptions]) -> Document:
     plan = next(c for c in result.schedule.calls if c.call == call)
-    points, chosen = pareto(result.graph, result.kernels, result.target, result.schedule, call, l1, minimise)
+    points, chosen = pareto(result.graph, result.kernels, result.target, result.schedule, call, l1, minimise, known)
     return {
         "call": call,
         "pareto": [asdict(t) for t in points],

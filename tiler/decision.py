@@ -50,7 +50,7 @@ class LackingError(Exception):
 
     def below(self, size: int) -> TooSmallError | None:
         """Likewise where something must be in L2, by halving; None where that is not below `size` bytes."""
-        if not self._decide.within(size - 1).settles():
+        if self._decide.within(size - 1).first() is None:
             return None
         return _too_small(self._decide, _smallest_l2(self._decide, size - 1))
 
@@ -107,10 +107,9 @@ class _Decision:
         if self.near.rolls or self.target.budget("l2") < least:
             raise LackingError(self)
         while less >= least:
-            found = self.within(less).first()
-            again = None if found is None else self._try(found[1])
-            if again is not None:
-                return again
+            led = self._led_to(less)
+            if led is not None:
+                return led
             less //= 2
         return self.settle(self._all_in_l3())
 
@@ -128,18 +127,19 @@ class _Decision:
     def first(self) -> tuple[Homes, Draft] | None:
         return self._try(Draft())
 
-    def settles(self) -> bool:
-        return self.first() is not None
+    def _led_to(self, less: int, wide: int = 0) -> tuple[Homes, Draft] | None:
+        """Here, with stages that are so `wide`, what `less` bytes of L2 lead to."""
+        found = self.within(less).first()
+        return None if found is None else self._try(replace(found[1], wide=wide))
 
     def of_less_l2(self, homes: Homes, draft: Draft) -> Draft:
         """Where activations lie in L3, the better draft: this one, or what less L2 leads to. That fits here
         too: steps that suit all the L2 there is may lead to more waiting than steps that suit less of it."""
         best = self._key(homes)
         for part in LESS if homes.spilled else ():
-            found = self.within(int(self.target.budget("l2") * part)).first()
-            again = None if found is None else self._try(replace(found[1], wide=draft.wide))
-            if again is not None and self._key(again[0]) < best:
-                best, draft = self._key(again[0]), again[1]
+            led = self._led_to(int(self.target.budget("l2") * part), draft.wide)
+            if led is not None and self._key(led[0]) < best:
+                best, draft = self._key(led[0]), led[1]
         return draft
 
     def widen(self, homes: Homes, draft: Draft) -> tuple[Homes, Draft]:
@@ -272,7 +272,7 @@ def _smallest_l2(decide: _Decision, enough: int) -> int:
     lacking = decide.target.budget("l2")
     while enough - lacking > 1:
         middle = (enough + lacking) // 2
-        if decide.within(middle).settles():
+        if decide.within(middle).first() is not None:
             enough = middle
         else:
             lacking = middle

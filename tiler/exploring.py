@@ -70,14 +70,16 @@ def pareto(
     call: str,
     l1: int | None = None,
     minimise: str = "cycles",
+    known: dict[object, CallOptions] | None = None,
 ) -> tuple[tuple[Tradeoff, ...], Tradeoff]:
     """The tilings of one call that nothing beats, its operands where the schedule has them, by ascending L1; and the
     one that it has. What stays in L1 before or behind the call is not in their bytes. Rows in rings and constants in
-    pieces count as tensors in L2."""
+    pieces count as tensors in L2. `known` is that of `call_options`."""
     target = target.with_budgets(l1)
     plan = next(c for c in schedule.calls if c.call == call)
     where = _where(schedule, plan)
-    options = next(o for o in call_options(graph, kernels, target, objective_of(minimise)) if o.call.name == call)
+    every = call_options(graph, kernels, target, objective_of(minimise), known=known)
+    options = next(o for o in every if o.call.name == call)
     found = options.frontier(where, None)
     points = tuple(
         Tradeoff(int(size), options.bound[int(names[0])].implementation, *(int(k) for k in key[1:]))

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from onnx.reference import ReferenceEvaluator
 
 from fusion_engine.rewriting import rewrite
-from fusion_engine.view import View, view_to_model
 from tests.matching.given import rules_of, view_of
+from tests.rewriting.test_rewrite import evaluate
 
 INSTEAD = """
 rule: instead
@@ -34,11 +33,6 @@ rewrite: |
   y = {}
   z = Neg(w)
 """
-
-
-def evaluate(v: View, x: np.ndarray) -> list[np.ndarray]:
-    found: list[np.ndarray] = ReferenceEvaluator(view_to_model(v)).run(None, {v.inputs[0]: x})
-    return found
 
 
 UNARY: dict[str, Callable[[np.ndarray], np.ndarray]] = {"Neg": np.negative, "Abs": np.abs, "Exp": np.exp}

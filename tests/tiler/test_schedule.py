@@ -291,12 +291,7 @@ def test_the_smallest_l2_named_does(graph: FusedGraph) -> None:
 def test_the_smallest_l2_holds_a_tile_of_what_the_largest_call_reads_and_writes() -> None:
     """And any size above it has a plan. Steps towards L3 one by one ended early, at twelve times as much for an
     autoencoder: tables of what was fetched took the room of tiles."""
-    b = Builder()
-    x = b.tensor(16, 8, 8)
-    y = x
-    for _ in range(4):
-        y = b.conv(y, 16)
-    graph = b.graph([x], [y])
+    graph = _four_convolutions()
     with pytest.raises(GapFuseError, match="L2 is too small") as caught:
         schedule(graph, KERNELS, TARGET, l2=1)
     least = _size_in(caught.value, "--l2")
@@ -305,6 +300,14 @@ def test_the_smallest_l2_holds_a_tile_of_what_the_largest_call_reads_and_writes(
     assert {o.level for c in tight.calls for o in c.operands} <= {"l1", "l3"}
     for size in (least + 48, 2 * least, 3 * least):
         assert schedule(graph, KERNELS, TARGET, l2=size).peaks["l2"] <= size
+
+
+def _four_convolutions() -> FusedGraph:
+    b = Builder()
+    x = y = b.tensor(16, 8, 8)
+    for _ in range(4):
+        y = b.conv(y, 16)
+    return b.graph([x], [y])
 
 
 def _size_in(error: GapFuseError, option: str) -> int:
@@ -343,12 +346,7 @@ def test_a_concatenation_is_written_in_place() -> None:
 
 
 def test_constants_are_fetched_where_l2_does_not_hold_all() -> None:
-    b = Builder()
-    x = b.tensor(16, 8, 8)
-    y = x
-    for _ in range(4):
-        y = b.conv(y, 16)
-    graph = b.graph([x], [y])
+    graph = _four_convolutions()
     s = schedule(graph, KERNELS, TARGET, l2=9000)
     fetched = [t for t in s.transfers if t.start >= 0]
     assert fetched
